@@ -168,7 +168,7 @@ def test_a_chat_shows_neither_the_models_words_nor_the_history_as_orders(tmp_pat
     with Loopback(then=Answer(text=f"Done.{NASTY}", thinking=NASTY)) as server:
         done = subprocess.run(
             [sys.executable, "-m", "compactd", "chat", "--plain", "--model", "anthropic/claude-sonnet-4-5"],
-            input=f"Hello{NASTY.replace(chr(13), '')}\n/history\n/context\n".encode(),
+            input=f"Hello{NASTY.replace(chr(13), '')}\n/search Done\n/context\n".encode(),
             capture_output=True,
             env={
                 **os.environ,

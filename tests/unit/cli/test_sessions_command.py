@@ -43,6 +43,23 @@ def test_where_nothing_is_stored_that_is_said(home) -> None:
     assert (seen.code, seen.out) == (0, "no sessions are stored\n")
 
 
+def test_sessions_that_were_never_used_are_listed_with_all_alone(home) -> None:
+    with Client(env=environment(home)) as client:
+        client.call("session/start", {"session_id": "unused"})
+    alone = run(home, "sessions")
+    stored(home, "used")
+
+    text, data, everything, all_data = run_each(
+        home, ("sessions",), ("sessions", "--json"), ("sessions", "--all"), ("sessions", "--all", "--json")
+    )
+
+    assert (alone.code, alone.out) == (0, "1 empty session; --all lists them\n")
+    assert text.lines == ["used  just now  1 message  About used"]
+    assert [one["session_id"] for one in data.json["sessions"]] == ["used"]
+    assert [line.split()[0] for line in everything.lines] == ["used", "unused"]
+    assert len(all_data.json["sessions"]) == 2
+
+
 def test_a_session_is_deleted_by_its_whole_id_alone(home) -> None:
     stored(home, "ledger-1", "ledger-2")
 

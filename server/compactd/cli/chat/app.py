@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -17,15 +18,18 @@ from textual.worker import Worker
 from compactd.cli.chat.base_app import ChatApp
 from compactd.cli.chat.chat_session import ChatSession
 from compactd.cli.chat.commands import CommandRunner, error_line
-from compactd.cli.chat.conversation import ConversationPane
+from compactd.cli.chat.conversation import ConversationPane, Welcome
 from compactd.cli.chat.folds import Rule
+from compactd.cli.chat.gauge import gauge_look
 from compactd.cli.chat.input import parse_own_command
+from compactd.cli.chat.overlays import ContextScreen, HelpScreen, Overlay
 from compactd.cli.chat.panel import Panel
-from compactd.cli.chat.picker import ContextScreen
-from compactd.cli.chat.pieces import pieces_of
+from compactd.cli.chat.pieces import escape_controls, pieces_of
 from compactd.cli.chat.prompt import Hints, PromptInput
-from compactd.cli.chat.status_bar import RunningCompaction, StatusBar, gauge_look
+from compactd.cli.chat.status_bar import RunningCompaction, StatusBar
 from compactd.cli.chat.styles import DARK, LIGHT
+from compactd.cli.chat.welcome import welcome_texts
+from compactd.cli.framework.exit_codes import INTERRUPTED
 from compactd.cli.framework.page import Look
 from compactd.client import DaemonGone, Event, RpcError
 from compactd.client.events import RESUMED
@@ -37,7 +41,7 @@ ROOM_FOR_PANEL = 110
 PING_INTERVAL_S = 2.0
 """Seconds between two checks that the daemon still runs, while an answer from it is expected."""
 
-KEYS = ("/help · Esc stops · Ctrl-C twice quits", "/help · Ctrl-C twice quits", "/help")
+KEYS = ("? keys · Esc stops · Ctrl-C twice quits", "? keys · Ctrl-C twice quits", "? keys")
 AGAIN = ("Ctrl-C again quits",)
 
 
@@ -64,6 +68,9 @@ class Chat(ChatApp):
         Binding("ctrl+t", "context", show=False, priority=True),
         Binding("pageup", "page(-1)", show=False, priority=True),
         Binding("pagedown", "page(1)", show=False, priority=True),
+        Binding("ctrl+up,ctrl+p", "jump(-1)", show=False, priority=True),
+        Binding("ctrl+down,ctrl+n", "jump(1)", show=False, priority=True),
+        Binding("ctrl+o", "toggle_folds", show=False, priority=True),
     ]
 
     def __init__(self, talk: ChatSession, *, theme: str = DARK.name, look_s: float = PING_INTERVAL_S) -> None:
@@ -120,7 +127,8 @@ class Chat(ChatApp):
     async def show_session(self) -> None:
         """Show the whole session as it was last read."""
         self._left = self.talk.read_left_behind()
-        await self.conversation.show(tuple(pieces_of(self.talk.entries.values(), self._left)))
+        pieces = tuple(pieces_of(self.talk.entries.values(), self._left))
+        await self.conversation.show(pieces, Welcome(self._welcome_texts()))
         for warning in self.talk.started.warnings:
             await self.conversation.note(warning, "due")
         if self.talk.started.read_only:
@@ -163,10 +171,14 @@ class Chat(ChatApp):
         if not self.conversation.is_attached:
             return
         self._update_status_bar()
+        self.conversation.show_welcome(self._welcome_texts())
         if self.panel.display:
             await self.panel.show_state(self.talk)
         if self.screen_stack and isinstance(self.screen, ContextScreen):
             await self.screen.show_state()
+
+    def _welcome_texts(self) -> Sequence[str]:
+        return welcome_texts(self.talk.state.model, is_echo=self.talk.is_echo)
 
     def _update_status_bar(self) -> None:
         state = self.talk.state
@@ -333,10 +345,25 @@ class Chat(ChatApp):
     def on_resize(self, event: Resize) -> None:
         """Show or hide the panel according to the width."""
         self._place_panel(event.size.width)
+        if self.panel.display and isinstance(self.screen, ContextScreen):
+            # The panel is next to the conversation now.
+            self.screen.action_leave()
         self.call_after_refresh(self._update_widgets)
 
     def _place_panel(self, width: int | None = None) -> None:
         self.panel.display = self._wants_panel and (width or self.size.width) >= ROOM_FOR_PANEL
+
+    def on_prompt_input_help_wanted(self) -> None:
+        """Show the commands and keys after `?` in an empty prompt."""
+        self.action_help()
+
+    def action_help(self) -> None:
+        """Show the commands and keys."""
+        if not isinstance(self.screen, ModalScreen):
+            self.push_screen(HelpScreen(self._type_text))
+
+    def _type_text(self, text: str) -> None:
+        self.prompting.insert(escape_controls(text))
 
     async def action_stop(self) -> None:
         """Stop the running answer or compaction; if neither is running, move the focus to the prompt."""
@@ -356,17 +383,22 @@ class Chat(ChatApp):
             self._asking.cancel()
 
     async def action_interrupt(self) -> None:
-        """Copy the selected text, close a list, or stop what is running. A second Ctrl-C quits."""
+        """Copy the selected text, close a list, or stop what is running and empty the prompt. A second Ctrl-C
+        quits.
+        """
         marked = self.screen.get_selected_text()
         if marked:
             self.copy_to_clipboard(marked)
             self.screen.clear_selection()
+        elif isinstance(self.screen, Overlay):
+            self.screen.action_leave()
         elif isinstance(self.screen, ModalScreen):
             self.screen.dismiss(None)
         elif self._is_leaving:
-            self.exit()
+            self.exit(return_code=INTERRUPTED)
         else:
             await self.action_stop()
+            self.prompting.take_text()
             self._is_leaving = True
             self._update_status_bar()
 
@@ -378,7 +410,7 @@ class Chat(ChatApp):
     def action_context(self) -> None:
         """Show or hide the context panel."""
         if isinstance(self.screen, ContextScreen):
-            self.screen.dismiss(None)
+            self.screen.action_leave()
         elif isinstance(self.screen, ModalScreen):
             return
         elif self.size.width >= ROOM_FOR_PANEL:
@@ -386,13 +418,26 @@ class Chat(ChatApp):
             self._place_panel()
             self.call_after_refresh(self._update_widgets)
         else:
-            self.push_screen(ContextScreen(self.talk))
+            self.push_screen(ContextScreen(self.talk, self._type_text))
 
     def action_page(self, step: int) -> None:
         """Scroll the visible text by one page: up if `step` is negative, otherwise down."""
-        place = self.screen.query(Panel).first() if isinstance(self.screen, ContextScreen) else None
-        target = place or self.conversation
-        if step < 0:
-            target.scroll_page_up(animate=False)
+        if isinstance(self.screen, Overlay):
+            self.screen.action_scroll_page(step)
+        elif step < 0:
+            self.conversation.scroll_page_up(animate=False)
         else:
-            target.scroll_page_down(animate=False)
+            self.conversation.scroll_page_down(animate=False)
+
+    def action_jump(self, step: int) -> None:
+        """Go to the previous message if `step` is -1, or to the next one if it is 1. After the last message
+        comes the prompt.
+        """
+        if not isinstance(self.screen, ModalScreen) and not self.conversation.jump(step):
+            self.prompting.focus()
+            self.conversation.anchor()
+
+    async def action_toggle_folds(self) -> None:
+        """Open all entries of the conversation, or close them."""
+        if not isinstance(self.screen, ModalScreen):
+            await self.conversation.toggle_folds()

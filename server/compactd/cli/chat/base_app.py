@@ -45,3 +45,7 @@ class ChatApp(App[None]):
     @abstractmethod
     def action_context(self) -> None:
         """Show or hide the context panel."""
+
+    @abstractmethod
+    def action_help(self) -> None:
+        """Show the commands and keys."""

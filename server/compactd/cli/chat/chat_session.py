@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 from msgspec import Raw
 
+from compactd.cli.chat.input import SMALLEST_PLAN
 from compactd.cli.chat.pieces import block_text, display_text, left_behind, result_text
 from compactd.cli.chat.usage_chart import ChartEntry, rows_of
 from compactd.cli.commands.models import pricing_of
@@ -30,6 +31,13 @@ NO_TOOLS = "This chat runs no tools."
 async def no_tools(params: dict[str, Json]) -> dict[str, object]:
     """Answer `tool/execute` with an error: the tools of the session belong to another program."""
     return {"content": NO_TOOLS, "is_error": True}
+
+
+def was_named(start: Mapping[str, object]) -> bool:
+    """Return whether the user gave the session an id or a system prompt. Such a session is kept even if it
+    stays empty. `start`: the params of `session/start`.
+    """
+    return "session_id" in start or "system_prompt" in start
 
 
 class ChatSession:
@@ -57,11 +65,17 @@ class ChatSession:
         self._pricing: Pricing | None = None
         self._priced: str | None = None
         self._echoing = asyncio.Lock()
+        self._is_named = False
 
     @property
     def id(self) -> str:
         """The session's id."""
         return self.started.session_id
+
+    @property
+    def is_used(self) -> bool:
+        """True if deleting the session could lose something: it is not new, has entries or was named."""
+        return self.started.resumed or self._is_named or bool(self.entries)
 
     @property
     def newest(self) -> str | None:
@@ -71,6 +85,7 @@ class ChatSession:
     async def open(self, params: Mapping[str, object]) -> None:
         """Start or resume a session, and read its whole history. `params`: the params of `session/start`."""
         self.started = await self.client.ask("session/start", params, StartResult)
+        self._is_named = was_named(params)
         self._epoch = -1
         await self.refresh()
 
@@ -78,10 +93,19 @@ class ChatSession:
         """Switch to another session and close the current one. If that fails, the current
         one stays open.
         """
-        before = self.id
+        before, was_used = self.id, self.is_used
         await self.open({"session_id": session_id})
-        if before != self.id:
+        if before == self.id:
+            return
+        if was_used:
             await self.client.session_close(session_id=before)
+        else:
+            await self.client.session_delete(session_id=before)
+
+    async def delete_if_unused(self) -> None:
+        """Delete the session if it was started here and never used, so that it is not in the lists."""
+        if not self.is_used:
+            await self.client.session_delete(session_id=self.id)
 
     async def refresh(self) -> bool:
         """Read the state and the new entries. If the epoch has changed (the view changed other than by an
@@ -132,6 +156,11 @@ class ChatSession:
         return await self.client.ask(
             "session/compact", asked, CompactionResult, timeout_s=COMPACTION_TIMEOUT_S
         )
+
+    async def plan_smallest(self) -> CompactionResult:
+        """Return what `/compact --keep 1` would do. Nothing is changed."""
+        asked = {"session_id": self.id, **SMALLEST_PLAN}
+        return await self.client.ask("session/compact", asked, CompactionResult)
 
     async def originals(self, compaction_id: str) -> str:
         """Return the messages that a compaction removed, as text."""

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable
+from time import time
 
 from compactd.cli.chat.base_app import ChatApp
 from compactd.cli.chat.chat_session import COMPACTION_TIMEOUT_S
 from compactd.cli.chat.conversation import QuietLine
-from compactd.cli.chat.input import OwnCommand, compact_params, help_text
+from compactd.cli.chat.input import OwnCommand, compact_params, no_compaction_text, split_sessions
 from compactd.cli.chat.picker import Picker
-from compactd.cli.chat.pieces import rule_text, titles
+from compactd.cli.chat.pieces import rule_text, titles, turn_ends
 from compactd.cli.framework.exit_codes import last_log_line
 from compactd.cli.framework.page import Look, one_line, plural
+from compactd.cli.framework.session_rows import session_line, shown_sessions
 from compactd.cli.inspect.markup import short
 from compactd.client import DaemonGone, RpcError
 from compactd.protocol.messages import CompactionResult
-from compactd.protocol.wire import BranchResult, HistoryEntry, SessionInfo, UndoResult
+from compactd.protocol.wire import BranchResult, UndoResult
 
 MAX_SHOWN_HITS = 20
 
@@ -112,11 +113,13 @@ class CommandRunner:
 
     async def _compact(self, rest: str) -> None:
         app = self._app
-        result = await app.talk.compact(compact_params(rest))
+        params = compact_params(rest)
+        result = await app.talk.compact(params)
         if result.compacted:
             await app.show_stored()
         else:
-            await app.note(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
+            smallest = None if "keep_messages" in params else await app.talk.plan_smallest()
+            await app.note(no_compaction_text(result.reason, smallest))
 
     async def _redo(self, rest: str) -> None:
         done = await self._app.talk.client.session_redo(session_id=self._app.talk.id)
@@ -127,13 +130,15 @@ class CommandRunner:
         app = self._app
         left = app.talk.read_left_behind()
         entries = [entry for entry in app.talk.entries.values() if entry.entry_id not in left]
-        ends = _turn_ends(entries)
+        ends = turn_ends(entries)
         if not ends:
             await app.note("there is no earlier point to branch from yet")
             return
         names = titles(entries)
         choices = [(end, f"after: {names[begin]}") for begin, end in reversed(ends)]
-        picked = await app.push_screen_wait(Picker("continue from an earlier point", choices))
+        picked: str | None = rest
+        if not rest:
+            picked = await app.push_screen_wait(Picker("continue from an earlier point", choices))
         if picked is None or picked == ends[-1][1]:
             return
         done = await app.talk.client.session_branch(session_id=app.talk.id, entry_id=picked)
@@ -172,18 +177,23 @@ class CommandRunner:
         if app.is_busy:
             await app.note("wait for the answer, or stop it with Esc", "bad")
             return
-        stored = (await app.talk.client.session_list()).sessions
-        choices = [(one.session_id, _line_of(one)) for one in stored if one.session_id != app.talk.id]
-        if not choices:
-            await app.note("no other session is stored")
-            return
-        picked = await app.push_screen_wait(Picker("continue another session", choices))
-        if picked is not None:
+        name, shows_empty = split_sessions(rest)
+        picked: str | None = name
+        if not name:
+            stored = (await app.talk.client.session_list()).sessions
+            shown = shown_sessions(stored, shows_empty=shows_empty, here=app.talk.id)
+            now = time()
+            choices = [(one.session_id, session_line(one, now)) for one in shown]
+            if not choices:
+                await app.note("no other session is stored")
+                return
+            picked = await app.push_screen_wait(Picker("continue another session", choices))
+        if picked:
             await app.talk.switch(picked)
             await app.show_session()
 
     async def _help(self, rest: str) -> None:
-        await self._app.conversation.add_widgets(QuietLine(help_text(), "rows"))
+        self._app.action_help()
 
     async def _quit(self, rest: str) -> None:
         self._app.exit()
@@ -191,23 +201,3 @@ class CommandRunner:
 
 def _in_context(done: UndoResult | BranchResult) -> str:
     return f"{plural(done.message_count, 'message')} in the context"
-
-
-def _turn_ends(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
-    """Return (entry id of the prompt, entry id of the last message) of each turn, oldest first."""
-    ends: list[tuple[str, str]] = []
-    for entry in entries:
-        if entry.kind != "message":
-            continue
-        if entry.title is not None:
-            ends.append((entry.entry_id, entry.entry_id))
-        elif ends:
-            ends[-1] = (ends[-1][0], entry.entry_id)
-    return ends
-
-
-def _line_of(session: SessionInfo) -> str:
-    when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
-    parts = [when, session.title or session.session_id, plural(session.message_count, "message")]
-    parts += [session.model] if session.model else []
-    return " · ".join([*parts, "open"] if session.open else parts)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import Resize
+from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -25,6 +28,7 @@ from compactd.cli.chat.pieces import (
     display_text,
     escape_controls,
 )
+from compactd.cli.chat.welcome import fitting_text
 from compactd.cli.framework.page import Look, one_line
 
 MAX_PIECES = 60
@@ -33,11 +37,16 @@ line above them (`EarlierMessages`) adds as many.
 """
 
 
-class PromptText(Static):
+WELCOME_MARGIN = 3
+"""Columns next to the first screen: its margin, the scroll bar, and the padding of the conversation."""
+
+
+class PromptText(Static, can_focus=True):
     """The widget of a prompt."""
 
     DEFAULT_CSS = """
-    PromptText { margin: 1 0 0 0; padding: 0 0 0 1; border-left: outer $accent; color: $foreground; }
+    PromptText { margin: 1 0 0 1; padding: 0 0 0 1; border-left: outer $accent; color: $foreground; }
+    PromptText:focus { border-left: thick $accent; text-style: bold; }
     PromptText.synthetic { color: $text-muted; border-left: outer $quiet; }
     """
 
@@ -45,11 +54,20 @@ class PromptText(Static):
         super().__init__(Content(text), classes="synthetic" if is_synthetic else "")
 
 
+class AnswerText(Prose, can_focus=True):
+    """The widget of an answer. The mark at its left shows that it has the focus."""
+
+    DEFAULT_CSS = """
+    AnswerText { border-left: blank; }
+    AnswerText:focus { border-left: outer $quiet; }
+    """
+
+
 class QuietLine(Static):
     """A message of the app itself, which is not part of the session: information, or an error."""
 
     DEFAULT_CSS = """
-    QuietLine { color: $text-muted; margin: 1 0 0 0; }
+    QuietLine { color: $text-muted; margin: 1 0 0 1; }
     QuietLine.rows { text-wrap: nowrap; text-overflow: ellipsis; }
     QuietLine.due { color: $warning; }
     QuietLine.bad { color: $error; }
@@ -62,15 +80,38 @@ class QuietLine(Static):
         super().__init__(Content(display_text(text)), classes=look)
 
 
+class Welcome(Static):
+    """The first screen of a chat without messages. It shows the longest of its texts that fits."""
+
+    DEFAULT_CSS = """
+    Welcome { color: $text-muted; margin: 1 0 0 1; height: auto; }
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        """The texts to choose from, from the longest to the shortest."""
+        super().__init__(Content(texts[-1]))
+
+    def fit(self, size: Size) -> None:
+        """Choose the text for a place of this size."""
+        self.update(Content(fitting_text(self.texts, size.width - WELCOME_MARGIN, size.height)))
+
+
 class ConversationPane(VerticalScroll, can_focus=False):
     """The widget of the conversation, oldest entry first. It stays scrolled to its end until the user scrolls
     up.
     """
 
     DEFAULT_CSS = """
-    ConversationPane { padding: 0 1; scrollbar-size-vertical: 1; }
+    ConversationPane { padding: 0 1 0 0; scrollbar-size-vertical: 1; }
     ConversationPane > Vertical { height: auto; }
+    ConversationPane FoldWidget { margin: 0 0 0 1; }
+    ConversationPane FoldWidget.first, ConversationPane Rule { margin: 1 0 0 1; }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "focus_fold(1)", show=False),
+        Binding("shift+tab", "focus_fold(-1)", show=False),
+    ]
 
     def __init__(self) -> None:
         super().__init__(id="conversation")
@@ -78,7 +119,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
         self._live = Vertical(id="live")
         self._calls: dict[str, CallFold] = {}
         self._earlier: list[Piece] = []
-        self._answer: Prose | None = None
+        self._answer: AnswerText | None = None
         self._thought = ""
         self._thinking: FoldWidget | None = None
         self._summary = ""
@@ -93,16 +134,65 @@ class ConversationPane(VerticalScroll, can_focus=False):
         """Keep the conversation scrolled to its end."""
         self.anchor()
 
+    def on_resize(self, event: Resize) -> None:
+        """Choose the text of the first screen for the new size."""
+        self._fit_welcome(event.size)
+
+    def show_welcome(self, texts: Sequence[str]) -> None:
+        """Change the texts of the first screen, if it is shown."""
+        for welcome in self._settled.query(Welcome):
+            welcome.texts = texts
+        self._fit_welcome(self.size)
+
+    def _fit_welcome(self, size: Size) -> None:
+        for welcome in self._settled.query(Welcome):
+            welcome.fit(size)
+
+    # --- navigation -----------------------------------------------------------------------------------
+
+    def jump(self, step: int) -> bool:
+        """Move the focus to the previous message (`step` is -1) or the next one (1), and scroll to it. From
+        outside the conversation, -1 goes to the last message. Return False if there is no next message.
+        """
+        widgets = list(self.query("PromptText, AnswerText, FoldWidget").results(Widget))
+        focused = self.screen.focused
+        at = widgets.index(focused) if focused in widgets else len(widgets)
+        places = range(at - 1, -1, -1) if step < 0 else range(at + 1, len(widgets))
+        found = next((widgets[place] for place in places if _is_message(widgets[place])), None)
+        if found is None:
+            return step < 0
+        self.release_anchor()
+        found.focus(scroll_visible=False)
+        self.scroll_to_widget(found, animate=False, top=True)
+        return True
+
+    def action_focus_fold(self, step: int) -> None:
+        """Move the focus to the next entry that can be opened, or back to the prompt."""
+        (self.screen.focus_next if step > 0 else self.screen.focus_previous)("FoldWidget, PromptInput")
+
+    async def toggle_folds(self) -> None:
+        """Open all entries that can be opened; if all are open, close them."""
+        folds = [one for one in self.query(FoldWidget) if not isinstance(one, EarlierMessages)]
+        is_open = not all(one.is_open for one in folds)
+        with self.app.batch_update():
+            for one in folds:
+                if one.is_open != is_open:
+                    await one.toggle()
+
     # --- stored entries -------------------------------------------------------------------------------
 
-    async def show(self, pieces: Sequence[Piece]) -> None:
-        """Show a session: its newest pieces, and a line that loads the earlier ones."""
+    async def show(self, pieces: Sequence[Piece], welcome: Widget | None = None) -> None:
+        """Show a session: its newest pieces, and a line that loads the earlier ones. A session without pieces
+        shows `welcome` instead.
+        """
         self._calls.clear()
         self._earlier = list(pieces[:-MAX_PIECES])
         with self.app.batch_update():
             await self.drop_live()
             await self._settled.remove_children()
             await self._settled.mount_all([*self._earlier_line(), *self._widgets(pieces[-MAX_PIECES:])])
+            if welcome is not None and not pieces:
+                await self._settled.mount(welcome)
         self.anchor()
 
     async def add(self, pieces: Iterable[Piece]) -> None:
@@ -162,7 +252,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
             case PromptPiece():
                 return PromptText(piece.text, is_synthetic=piece.is_synthetic)
             case AnswerPiece():
-                return Prose(piece.text)
+                return AnswerText(piece.text)
             case ThoughtPiece():
                 return FoldWidget("thought", plain_body(piece.text))
             case CallPiece():
@@ -191,7 +281,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
         """Append streamed text of the answer."""
         if self._answer is None:
             # The text goes into the constructor: after the await, the answer may already have ended.
-            self._answer = Prose(escape_controls(delta))
+            self._answer = AnswerText(escape_controls(delta))
             await self._live.mount(self._answer)
         else:
             self._answer.append(escape_controls(delta))
@@ -229,6 +319,11 @@ class ConversationPane(VerticalScroll, can_focus=False):
         self.end_answer()
         self._summarising, self._summary = None, ""
         await self._live.remove_children()
+
+
+def _is_message(widget: Widget) -> bool:
+    """Return whether a jump stops at the widget: at all but tool calls and reasoning."""
+    return not isinstance(widget, FoldWidget) or isinstance(widget, Rule | EarlierMessages)
 
 
 class EarlierMessages(FoldWidget):

@@ -68,12 +68,18 @@ class FoldWidget(Vertical, can_focus=True):
 
     async def action_open(self) -> None:
         """Open or close the fold."""
+        is_new = self._inside is None
+        await self.toggle()
+        if is_new:
+            # Scroll to the top of the content: a long one is read from its beginning.
+            self.call_after_refresh(self.scroll_visible, animate=False, top=True)
+
+    async def toggle(self) -> None:
+        """Open or close the fold without scrolling."""
         if self._inside is None:
             self._inside = await self._body()
             self._inside.add_class("inside")
             await self.mount(self._inside)
-            # Scroll to the top of the content: a long one is read from its beginning.
-            self.call_after_refresh(self.scroll_visible, animate=False, top=True)
         else:
             self._inside.display = not self._inside.display
         self._draw()

@@ -7,9 +7,11 @@ summary.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from io import StringIO
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
 from rich.syntax import Syntax
@@ -80,12 +82,23 @@ class _MarkdownText(Markdown):
     }
 
 
+def _keep_line_ends(tokens: Sequence[Token]) -> None:
+    """Change each line end inside a paragraph into a line break. CommonMark shows it as a space, which would
+    turn pasted lines into one paragraph.
+    """
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "softbreak":
+                child.type = "hardbreak"
+
+
 def lay_out(text: str, width: int, *, is_dark: bool) -> Content:
     """Return the Markdown `text` as formatted lines of `width` columns. O(text): about 1 ms per kilobyte."""
     markdown = _MarkdownText("", code_theme=CODE_THEMES[is_dark], hyperlinks=False)
     # Rich's own parser drops HTML tags, and summaries and answers contain some.
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     markdown.parsed = parser.parse(text)
+    _keep_line_ends(markdown.parsed)
     console = Console(file=StringIO(), width=width, color_system="truecolor", theme=STYLES, no_color=False)
     lines = console.render_lines(markdown, console.options.update(width=width), pad=False)
     texts = []

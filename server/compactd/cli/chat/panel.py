@@ -12,9 +12,9 @@ from textual.widgets import Static
 
 from compactd.cli.chat.chat_session import ChatSession
 from compactd.cli.chat.folds import FoldWidget, plain_body
+from compactd.cli.chat.gauge import gauge_text
 from compactd.cli.chat.markdown import Prose
 from compactd.cli.chat.pieces import escape_controls
-from compactd.cli.chat.status_bar import gauge_text
 from compactd.cli.chat.usage_chart import (
     CELLS,
     NAMES,
@@ -63,6 +63,7 @@ class Panel(VerticalScroll, can_focus=False):
         self._pinned = Static(id="pinned")
         self._summarised = Vertical(id="summarised")
         self._told: tuple[tuple[str, bool], ...] | None = None
+        self._talk: ChatSession | None = None
 
     def compose(self) -> ComposeResult:
         """Yield the parts of the panel, from the total to the details."""
@@ -75,6 +76,16 @@ class Panel(VerticalScroll, can_focus=False):
 
     async def show_state(self, talk: ChatSession) -> None:
         """Show the current state of the session."""
+        self._talk = talk
+        self._draw(talk)
+        await self._summaries(talk)
+
+    def on_resize(self) -> None:
+        """Lay out the lines for the new width."""
+        if self._talk is not None:
+            self._draw(self._talk)
+
+    def _draw(self, talk: ChatSession) -> None:
         rows = tuple(talk.rows.values())
         self._filling.update(_usage_chart(talk, rows))
         width = max(20, self.content_size.width or 40)
@@ -83,7 +94,6 @@ class Panel(VerticalScroll, can_focus=False):
         held = pinned_entries(rows, last.pinned_entry_ids if last else ())
         self._pinned.update(_pinned_entries(held, width))
         self._pinned.display = bool(held)
-        await self._summaries(talk)
 
     def append_summary(self, delta: str) -> None:
         """Append streamed text of the summary that is being written. It is shown instead of the entries and

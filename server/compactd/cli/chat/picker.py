@@ -13,8 +13,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from compactd.cli.chat.chat_session import ChatSession
-from compactd.cli.chat.panel import Panel
 from compactd.cli.framework.page import one_line
 
 
@@ -27,7 +25,8 @@ class Picker(ModalScreen[str | None]):
                          padding: 0 1; }
     Picker Input { border: none; height: 1; padding: 0; background: $surface; }
     Picker Input:focus { border: none; }
-    Picker OptionList { height: auto; max-height: 20; border: none; padding: 0; background: $surface; }
+    Picker OptionList { height: auto; max-height: 20; border: none; padding: 0; background: $surface;
+                        text-wrap: nowrap; text-overflow: ellipsis; }
     Picker OptionList:focus { border: none; }
     Picker .heading { color: $text-muted; }
     """
@@ -89,36 +88,3 @@ class Picker(ModalScreen[str | None]):
                 options.add_option(Option(Content(line), id=value))
         if options.option_count:
             options.highlighted = 0
-
-
-class ContextScreen(ModalScreen[None]):
-    """The context panel, shown over the conversation in terminals that are too narrow for both."""
-
-    DEFAULT_CSS = """
-    ContextScreen { align: center middle; }
-    ContextScreen Panel { width: 100%; height: 100%; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,ctrl+t,ctrl+c", "leave", "leave", show=False, priority=True)
-    ]
-
-    def __init__(self, talk: ChatSession) -> None:
-        super().__init__()
-        self._talk = talk
-        self._panel = Panel()
-
-    def compose(self) -> ComposeResult:
-        """Yield the panel."""
-        yield self._panel
-
-    def on_mount(self) -> None:
-        """Show the current state as soon as the size is known."""
-        self.call_after_refresh(self.show_state)
-
-    async def show_state(self) -> None:
-        """Show the current state of the session."""
-        await self._panel.show_state(self._talk)
-
-    def action_leave(self) -> None:
-        """Return to the conversation."""
-        self.dismiss(None)

@@ -233,3 +233,16 @@ def call_line(call: CallPiece | None, result: ResultPiece | None) -> str:
 def titles(entries: Iterable[HistoryEntry]) -> Mapping[str, str]:
     """Return entry id -> title, in one line, for each prompt of the user, oldest first."""
     return {e.entry_id: one_line(e.title) for e in entries if e.kind == "message" and e.title is not None}
+
+
+def turn_ends(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
+    """Return (entry id of the prompt, entry id of the last message) of each turn, oldest first."""
+    ends: list[tuple[str, str]] = []
+    for entry in entries:
+        if entry.kind != "message":
+            continue
+        if entry.title is not None:
+            ends.append((entry.entry_id, entry.entry_id))
+        elif ends:
+            ends[-1] = (ends[-1][0], entry.entry_id)
+    return ends

@@ -10,12 +10,14 @@ from textual.message import Message as Told
 from textual.strip import Strip
 from textual.widgets import Static, TextArea
 
+from compactd.cli.chat.folds import FoldWidget
 from compactd.cli.chat.input import common_beginning, complete_line, matching_commands
 from compactd.cli.chat.pieces import escape_controls
 from compactd.cli.framework.complete import models
 
 MODEL = "/model "
 MAX_HINTS = 10
+PLACEHOLDER = "ask, or / for commands, ? for keys"
 
 
 class PromptInput(TextArea):
@@ -36,8 +38,11 @@ class PromptInput(TextArea):
             super().__init__()
             self.text = text
 
+    class HelpWanted(Told):
+        """The message that asks the app for the list of commands and keys."""
+
     def __init__(self) -> None:
-        super().__init__(id="prompt", highlight_cursor_line=False, placeholder="ask, or / for commands")
+        super().__init__(id="prompt", highlight_cursor_line=False, placeholder=PLACEHOLDER)
         self._sent: list[str] = []
         self._at = 0
 
@@ -49,13 +54,16 @@ class PromptInput(TextArea):
             case "ctrl+j" | "shift+enter":
                 _consume(event)
                 self.insert("\n")
+            case "question_mark" if not self.text:
+                _consume(event)
+                self.post_message(self.HelpWanted())
             case "tab" if self.text.startswith("/"):
                 _consume(event)
                 self._put_text(complete_name(self.text))
             case "tab":
                 # Focus moves to the newest entry that can be opened: it is the last one before the prompt.
                 _consume(event)
-                self.screen.focus_previous()
+                self.screen.focus_previous(FoldWidget)
             case "up" if self.cursor_location[0] == 0:
                 _consume(event)
                 self._recall(-1)
@@ -80,14 +88,19 @@ class PromptInput(TextArea):
         """Put a text into the field so that it can be edited and sent."""
         self._put_text(escape_controls(text))
 
-    def _send(self) -> None:
+    def take_text(self) -> str:
+        """Empty the field. Return the text that it had; ↑ recalls it."""
         text = self.text.strip()
-        if not text:
-            return
-        self._sent.append(text)
-        self._at = len(self._sent)
         self.text = ""
-        self.post_message(self.Sent(text))
+        if text:
+            self._sent.append(text)
+            self._at = len(self._sent)
+        return text
+
+    def _send(self) -> None:
+        text = self.take_text()
+        if text:
+            self.post_message(self.Sent(text))
 
     def _recall(self, step: int) -> None:
         at = self._at + step

@@ -8,11 +8,13 @@ import shutil
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 
-from compactd.cli.framework.exit_codes import DONE, FAILED
+from compactd.cli.framework.exit_codes import DONE, FAILED, INTERRUPTED
 from compactd.cli.framework.page import one_line
-from compactd.client import AsyncClient
+from compactd.client import AsyncClient, DaemonGone, RpcError
 
 MIN_COLUMNS = 40
 MIN_LINES = 10
@@ -68,11 +70,16 @@ async def _run(start: Mapping[str, object], *, is_echo: bool, theme: str | None)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             # The app must restore the terminal before the process ends.
-            loop.add_signal_handler(number, app.exit)
+            code = INTERRUPTED if number == signal.SIGINT else DONE
+            loop.add_signal_handler(number, partial(app.exit, return_code=code))
         await app.run_async()
-    if app.return_code:
+        # If the daemon is gone, the session stays. Lists do not show empty sessions.
+        with suppress(RpcError, DaemonGone, TimeoutError):
+            await talk.refresh()
+            await talk.delete_if_unused()
+    if app.return_code not in (DONE, INTERRUPTED):
         return FAILED
     if talk.entries:
         name = one_line(talk.id)
         sys.stdout.write(f"session {name} is stored; continue it with: compactd chat --session {name}\n")
-    return DONE
+    return INTERRUPTED if app.return_code == INTERRUPTED else DONE

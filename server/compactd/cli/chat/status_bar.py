@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
+from compactd.cli.chat.gauge import gauge_text
 from compactd.cli.framework.page import Look, one_line, plural, shorten_to_columns
 from compactd.cli.inspect.markup import short
 from compactd.protocol.messages import TokenUsage
 
-STEPS = "○◔◑◕●"
 PROGRESS_CELLS = 12
+MIN_MODEL_COLUMNS = 8
+MAX_MODEL_COLUMNS = 40
+SEPARATOR = " · "
 COLORS: dict[Look, str] = {"": "", "due": "$warning", "bad": "$error"}
 
 
@@ -53,6 +56,12 @@ class StatusBar(Static):
                text-overflow: ellipsis; }
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._model = ""
+        self._parts: Sequence[Content] = ()
+        self._keys: Sequence[str] = ()
+
     def show_state(
         self,
         *,
@@ -67,39 +76,25 @@ class StatusBar(Static):
         """Show the current status. All numbers come from the daemon. Of the texts in `keys`, the first one
         that fits is shown.
         """
-        parts = [
-            Content(shorten_to_columns(one_line(model), 40)),
-            Content.styled(gauge_text(usage), COLORS[look]),
-        ]
+        parts = [Content.styled(gauge_text(usage), COLORS[look])]
         if dollars is not None:
             parts.append(Content(f"${dollars:,.2f}" if dollars >= 0.005 else "under $0.01"))
         if read_only:
             parts.append(Content.styled("read only", "$warning"))
         if doing:
             parts.append(Content(doing))
-        left = Content(" · ").join(parts)
+        self._model, self._parts, self._keys = one_line(model), parts, keys
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Lay out the line for the new width."""
+        self._draw()
+
+    def _draw(self) -> None:
+        # In a narrow terminal, the model's name is shortened, so that the gauge stays visible.
+        others = sum(part.cell_length + len(SEPARATOR) for part in self._parts)
+        columns = max(MIN_MODEL_COLUMNS, min(MAX_MODEL_COLUMNS, self.content_size.width - others))
+        left = Content(SEPARATOR).join([Content(shorten_to_columns(self._model, columns)), *self._parts])
         room = self.content_size.width - left.cell_length
-        right = next((one for one in keys if len(one) + 2 <= room), "")
+        right = next((one for one in self._keys if len(one) + 2 <= room), "")
         self.update(left + Content(right.rjust(room)) if right else left)
-
-
-def gauge_text(usage: TokenUsage) -> str:
-    """Return a text that says how full the window is, such as `◔ 41 % · 82k/200k`. If the window is a guess,
-    the text is like `◔ ~63 % · 81k/128k?`.
-    """
-    used = short(usage.current_context_tokens or 0)
-    if usage.percent is None or not usage.context_window:
-        return f"{used} tokens, window unknown"
-    is_guess = usage.context_window_confidence == "guess"
-    step = STEPS[min(len(STEPS) - 1, int(usage.percent / 100 * (len(STEPS) - 1) + 0.5))]
-    percent = f"{'~' if is_guess else ''}{usage.percent:.0f} %"
-    return f"{step} {percent} · {used}/{short(usage.context_window)}{'?' if is_guess else ''}"
-
-
-def gauge_look(usage: TokenUsage) -> Look:
-    """Return the colour of the gauge: red if the next request does not fit, yellow if a compaction is due or
-    the window is a guess. The daemon decides both (`TokenUsage.decision`).
-    """
-    if usage.decision == "over":
-        return "bad"
-    return "due" if usage.decision == "due" or usage.context_window_confidence == "guess" else ""

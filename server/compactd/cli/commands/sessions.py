@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from time import time
 
 from msgspec import Struct
 
@@ -12,13 +12,16 @@ from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag
 from compactd.cli.framework.complete import models, session_ids
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page, one_line, plural
+from compactd.cli.framework.quantities import age_text
+from compactd.cli.framework.session_rows import is_empty
 from compactd.cli.framework.stored import show_nothing_stored
 from compactd.client import Client
 from compactd.protocol.wire import SessionInfo
 
 ABOUT = """\
 Lists the sessions that are stored on this machine, newest first. `open` means that a
-daemon has the session open.
+daemon has the session open. Sessions that were started and never used are not listed;
+--all shows them.
 """
 
 
@@ -45,6 +48,7 @@ class Options(Struct, frozen=True, kw_only=True):
     reverse: bool
     filter: str | None
     model: str | None
+    all: bool
 
 
 class DeleteOptions(Struct, frozen=True, kw_only=True):
@@ -57,12 +61,16 @@ class DeleteOptions(Struct, frozen=True, kw_only=True):
 def run(options: Options, page: Page) -> int:
     """Print the list of sessions."""
     with Client() as client:
-        stored = client.session_list().sessions
+        everything = client.session_list().sessions
+    stored = [one for one in everything if options.all or not is_empty(one)]
     sessions = choose(stored, options)
     if page.is_json:
         page.json({"sessions": sessions})
     elif not stored:
-        show_nothing_stored(page)
+        if everything:
+            page.line(f"{plural(len(everything), 'empty session')}; --all lists them")
+        else:
+            show_nothing_stored(page)
     elif not sessions:
         page.line(f"none of {plural(len(stored), 'session')} matches")
     elif page.is_drawn:
@@ -88,7 +96,7 @@ def choose(sessions: Sequence[SessionInfo], options: Options) -> tuple[SessionIn
 
 
 def _columns(session: SessionInfo, *, with_size: bool) -> tuple[str, ...]:
-    when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
+    when = age_text(session.updated_at, time())
     counts = plural(session.message_count, "message")
     if session.compactions:
         counts += f", {plural(session.compactions, 'compaction')}"
@@ -167,6 +175,7 @@ COMMAND = CommandGroup(
             Flag("--reverse", "reverse the order"),
             Option("--filter", "only sessions whose id or title contains this text"),
             Option("--model", "only sessions whose model's name contains this text", completed=models),
+            Flag("--all", "also sessions that were started and never used"),
         ),
         examples=(
             ("compactd sessions --sort messages", "list the longest first"),

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from compactd.cli.chat.chat_session import ChatSession
 from compactd.cli.chat.conversation import PromptText
 from compactd.cli.chat.folds import CallFold, Rule
-from compactd.cli.chat.picker import ContextScreen, Picker
-from compactd.cli.chat.status_bar import gauge_text
+from compactd.cli.chat.gauge import gauge_text
+from compactd.cli.chat.overlays import ContextScreen, HelpScreen
+from compactd.cli.chat.picker import Picker
 from compactd.cli.chat.styles import LIGHT
 from compactd.client import AsyncClient
 from compactd.protocol.messages import TokenUsage
@@ -282,11 +284,15 @@ async def test_ctrl_c_quits_at_the_second_time_and_ctrl_d_at_the_first(client: A
         assert "Ctrl-C again quits" not in stage.seen()
         await stage.presses("ctrl+d")
         assert stage.app.is_running
+        await stage.presses("ctrl+c")
+        assert (stage.app.prompting.text, stage.app.is_running) == ("", True)
+        await stage.presses("up")
+        assert stage.app.prompting.text == "no"
         await stage.pilot.press("ctrl+c", "ctrl+c")
-        assert not stage.app.is_running
+        assert (stage.app.is_running, stage.app.return_code) == (False, 130)
     async with staged(client, session="quit") as stage:
         await stage.pilot.press("ctrl+d")
-        assert not stage.app.is_running
+        assert (stage.app.is_running, stage.app.return_code) == (False, 0)
 
 
 async def test_a_session_that_is_open_elsewhere_is_followed_and_not_written(
@@ -318,6 +324,193 @@ async def test_a_daemon_that_dies_is_started_again_and_that_is_told_once(tmp_pat
             "both",
         )
         assert stage.seen().count("the daemon stopped") == 1
+
+
+async def test_the_first_screen_says_what_the_chat_is_and_what_to_try(client: AsyncClient) -> None:
+    async with staged(client, session="first", size=(80, 24)) as stage:
+        for text in ("compactd chat", "Echo mode", "chat --model", "/context", "/compact --keep 1", "?  "):
+            assert text in stage.seen()
+        await stage.pilot.resize_terminal(40, 10)
+        await stage.rests()
+        await stage.sees("? shows all commands and keys")
+        assert "Echo mode" in stage.seen()
+
+        await stage.says("Hello.")
+        await stage.presses("ctrl+c")
+
+        await stage.sees(" Hello.")
+    async with staged(client, session="first", size=(80, 24)) as stage:
+        assert "Echo mode" not in stage.seen(), "a session with messages shows them"
+
+
+async def test_without_a_model_the_first_screen_says_how_to_name_one(client: AsyncClient) -> None:
+    async with staged(client, session="no-model", size=(80, 24), is_echo=False, model=None) as stage:
+        assert "No model is set." in stage.seen()
+        assert "/model PROVIDER/ID names one" in stage.seen()
+        await stage.says("/model openai/gpt-4o")
+        assert "No model is set." not in stage.seen()
+        assert "Your prompts go to openai/gpt-4o." in stage.seen()
+
+
+async def test_a_question_mark_in_an_empty_prompt_lists_commands_and_keys(client: AsyncClient) -> None:
+    async with staged(client, session="help") as stage:
+        await stage.presses("?")
+        assert isinstance(stage.app.screen, HelpScreen)
+        for text in ("/compact [focus]", "Ctrl-O", "Esc closes"):
+            assert text in stage.seen()
+        await stage.presses("?")
+        assert not isinstance(stage.app.screen, HelpScreen)
+        assert stage.app.prompting.text == ""
+        await stage.presses("w", "h", "y", "?")
+        assert stage.app.prompting.text == "why?"
+        stage.app.prompting.fill("")
+        await stage.says("/help")
+        assert isinstance(stage.app.screen, HelpScreen)
+
+
+@pytest.mark.parametrize("opened_by", ["/context", "/help"])
+async def test_text_typed_over_the_conversation_goes_to_the_prompt(
+    client: AsyncClient, opened_by: str
+) -> None:
+    async with staged(client, session=f"typed{opened_by[1]}", size=(80, 24)) as stage:
+        await stage.says(opened_by)
+        assert "Esc closes" in stage.lines()[-1]
+
+        await stage.presses(*"quick one")
+
+        assert stage.app.prompting.text == "quick one"
+        assert "Esc closes" not in stage.seen()
+
+
+async def test_the_context_follows_the_width_of_the_window(client: AsyncClient) -> None:
+    async with staged(client, session="width", size=(100, 30)) as stage:
+        await stage.says("word " * 40)
+        await stage.says("/context")
+        wide = stage.lines()
+        await stage.pilot.resize_terminal(40, 30)
+        await stage.rests()
+        assert max(map(len, stage.lines())) <= 40
+        await stage.pilot.resize_terminal(100, 30)
+        await stage.rests()
+
+        assert stage.lines() == wide
+        await stage.pilot.resize_terminal(130, 30)
+        await stage.rests()
+        assert not isinstance(stage.app.screen, ContextScreen), "the panel is next to the conversation"
+        assert stage.app.panel.display
+
+
+async def test_a_short_talk_is_told_how_it_is_compacted_anyway(client: AsyncClient) -> None:
+    async with staged(client, session="short") as stage:
+        await stage.says("one " * 300)
+        await stage.says("/compact")
+        await stage.sees("There is nothing before the newest prompt to summarise.")
+        await stage.says("two " * 300)
+        await stage.says("/compact")
+        await stage.sees("To compact anyway: /compact --keep 1")
+
+        await stage.says("/compact --keep 1")
+
+        assert len(stage.app.query(Rule)) == 1
+
+
+async def test_sessions_are_listed_newest_first_with_their_age_and_without_empty_ones(
+    client: AsyncClient,
+) -> None:
+    for name in ("older", "newer", "unused"):
+        await client.call("session/start", {"session_id": name, "model": "openai/gpt-4o"})
+    for name in ("older", "newer"):
+        said = [{"role": "user", "content": f"The {name} one."}]
+        await client.call("session/append", {"session_id": name, "messages": said})
+    async with staged(client, session="list") as stage:
+        await stage.sends("/sessions")
+        await stage.until(lambda: isinstance(stage.app.screen, Picker), "the list")
+        await stage.sees("just now · The newer one.")
+        assert stage.seen().index("The newer one.") < stage.seen().index("The older one.")
+        assert "unused" not in stage.seen()
+        await stage.presses("escape")
+
+        await stage.sends("/sessions --all")
+        await stage.until(lambda: isinstance(stage.app.screen, Picker), "the list")
+
+        await stage.sees("just now · unused · 0 messages")
+        await stage.presses("escape")
+        await stage.says("/sessions older")
+        assert stage.app.talk.id == "older"
+
+
+async def test_a_session_that_was_never_used_is_not_left_behind(client: AsyncClient) -> None:
+    async def names() -> set[str]:
+        return {one.session_id for one in (await client.session_list()).sessions}
+
+    await client.call("session/start", {"session_id": "goal"})
+    before = await names()
+    for start in ({}, {"system_prompt": "Be brief."}):
+        talk = ChatSession(client, is_echo=True)
+        await talk.open(start)
+        await talk.delete_if_unused()
+        assert (await names() == before) is (not start)
+    talk = ChatSession(client, is_echo=True)
+    await talk.open({})
+    first = talk.id
+    await talk.switch("goal")
+    assert first not in await names()
+    await talk.delete_if_unused()
+    assert "goal" in await names(), "a stored session is never deleted"
+
+
+async def test_keys_go_from_message_to_message_and_back_to_the_prompt(client: AsyncClient) -> None:
+    await filled(client, "jump", MESSAGES[:30])
+    async with staged(client, session="jump", size=(100, 20)) as stage:
+        await stage.says("/compact --keep 4")
+        await stage.says("The last one.")
+        seen = []
+        for _ in range(4):
+            await stage.presses("ctrl+p")
+            focused = stage.app.screen.focused
+            assert focused is not None
+            assert stage.app.screen.find_widget(focused).visible_region.height > 0
+            seen.append(type(focused).__name__)
+        assert seen[:3] == ["AnswerText", "PromptText", "Rule"]
+        for _ in range(4):
+            await stage.presses("ctrl+down")
+        assert stage.app.prompting.has_focus
+        await stage.presses("ctrl+n", "ctrl+up")
+        await stage.presses("x")
+        assert stage.app.prompting.text == "x", "typing goes to the prompt"
+        for _ in range(100):
+            await stage.pilot.press("ctrl+p")
+        await stage.rests()
+        assert stage.app.screen.focused is stage.app.query(PromptText).first()
+
+
+async def test_all_entries_are_opened_and_closed_with_one_key(client: AsyncClient) -> None:
+    await filled(client, "folds", MESSAGES[:9])
+    async with staged(client, session="folds") as stage:
+        await stage.presses("ctrl+o")
+        assert all(fold.is_open for fold in stage.app.query(CallFold))
+        await stage.presses("ctrl+o")
+        assert not any(fold.is_open for fold in stage.app.query(CallFold))
+
+
+@pytest.mark.parametrize("screen", ["", "/context", "/help", "/sessions"])
+async def test_a_window_made_tiny_and_large_again_shows_the_same(client: AsyncClient, screen: str) -> None:
+    name = f"tiny{screen.strip('/')}"
+    await filled(client, name, MESSAGES[:30])
+    async with staged(client, session=name, size=(100, 30)) as stage:
+        await stage.says("/compact --keep 4")
+        if screen:
+            await stage.sends(screen)
+            await stage.pilot.pause()
+        before = stage.lines()
+        for size in ((30, 8), (200, 60), (5, 3), (30, 8), (100, 30)):
+            await stage.pilot.resize_terminal(*size)
+            await stage.pilot.pause()
+        await stage.pilot.pause(0.1)
+        if screen != "/context":
+            assert stage.lines() == before
+        if screen == "/sessions":
+            await stage.presses("escape")
 
 
 async def test_what_is_settled_while_its_first_word_is_shown_fails_nothing(client: AsyncClient) -> None:

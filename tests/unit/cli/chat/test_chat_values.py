@@ -10,14 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from compactd.cli.chat.gauge import gauge_look, gauge_text, window_text
 from compactd.cli.chat.input import (
     COMMANDS,
+    KEYS,
     OwnCommand,
     compact_params,
     complete_line,
+    help_text,
     matching_commands,
+    no_compaction_text,
     parse_own_command,
 )
+from compactd.cli.chat.markdown import lay_out
 from compactd.cli.chat.pieces import (
     AnswerPiece,
     CallPiece,
@@ -34,14 +39,15 @@ from compactd.cli.chat.pieces import (
 )
 from compactd.cli.chat.prompt import complete_name
 from compactd.cli.chat.start import why_no_app_in
-from compactd.cli.chat.status_bar import gauge_look, gauge_text
 from compactd.cli.chat.styles import DARK, LIGHT, theme_name
 from compactd.cli.chat.usage_chart import CELLS, ChartEntry, cells_of, gauge_of, rows_of, threshold_cell
+from compactd.cli.chat.welcome import fitting_text, welcome_texts
+from compactd.cli.framework.session_rows import session_line, shown_sessions
 from compactd.cli.inspect.anatomy import MessagePlace, anatomy_of
 from compactd.core.tokens.counting import ScriptAware
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import CompactionResult, Retention, TokenUsage
-from compactd.protocol.wire import HistoryEntry
+from compactd.protocol.wire import HistoryEntry, SessionInfo
 
 
 def entry(name: str, role: str, content: object, *, in_context: bool = True, **more: object) -> HistoryEntry:
@@ -334,3 +340,108 @@ def test_where_the_app_cannot_be_shown_one_line_says_why() -> None:
     assert "pip install 'compactd[tui]'" in str(why_no_app_in(**{**here, "has_textual": False}))
     assert "cannot move the cursor" in str(why_no_app_in(**{**here, "term": "dumb"}))
     assert "20 by 24" in str(why_no_app_in(**{**here, "size": (20, 24)}))
+
+
+def drawn(text: str, width: int = 60) -> list[str]:
+    return [line.rstrip() for line in lay_out(text, width, is_dark=True).plain.split("\n")]
+
+
+def test_line_ends_in_an_answer_stay() -> None:
+    pasted = "\n".join(f"line {n}" for n in range(60))
+
+    assert drawn(pasted) == pasted.split("\n")
+    assert drawn("**a\nb** c\n\nd") == ["a", "b c", "", "d"]
+
+
+def test_lists_code_and_tables_are_laid_out_as_such() -> None:
+    text = "- a\n- b\n  c\n\n1. x\n\n```py\nx = 1\n\ny = 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+
+    lines = [line.strip() for line in drawn(text)]
+
+    assert [line for line in lines if line] == [
+        "• a",
+        "• b",
+        "c",
+        "1 x",
+        "x = 1",
+        "y = 2",
+        "a  b",
+        "────",
+        "1  2",
+    ]
+
+
+def test_a_long_line_is_still_wrapped() -> None:
+    assert drawn("word " * 30, 20) == ["word word word word"] * 7 + ["word word"]
+
+
+def session(name: str, **more: object) -> SessionInfo:
+    values = {"title": None, "model": None, "message_count": 0, "compactions": 0, "bytes": 0, "open": False}
+    return msgspec.convert({"session_id": name, "updated_at": 1.0, **values, **more}, SessionInfo)
+
+
+def test_empty_sessions_are_left_out_and_the_newest_is_first() -> None:
+    stored = (
+        session("old", message_count=2, updated_at=1.0),
+        session("unused", updated_at=9.0),
+        session("named", title="A plan", updated_at=3.0),
+        session("here", message_count=1, updated_at=4.0),
+    )
+
+    assert [one.session_id for one in shown_sessions(stored, here="here")] == ["named", "old"]
+    everything = [one.session_id for one in shown_sessions(stored, shows_empty=True)]
+    assert everything == ["unused", "here", "named", "old"]
+
+
+def test_a_session_without_a_model_or_a_title_is_told_without_none() -> None:
+    assert session_line(session("s1", message_count=1), 1.0) == "just now · s1 · 1 message"
+
+
+def plan(*, compacted: bool, reason: str = "", before: int = 6) -> CompactionResult:
+    return msgspec.structs.replace(DONE, compacted=compacted, reason=reason, messages_before=before)
+
+
+@pytest.mark.parametrize(
+    ("smallest", "more"),
+    [
+        (None, ""),
+        (plan(compacted=True), ". To compact anyway: /compact --keep 1"),
+        (plan(compacted=False, before=2), ". There is nothing before the newest prompt to summarise."),
+        (plan(compacted=False, before=0), ""),
+        (
+            plan(compacted=False, reason="too short"),
+            ". /compact --keep 1 would not compact either: too short",
+        ),
+    ],
+)
+def test_a_refused_compaction_says_what_works(smallest: CompactionResult | None, more: str) -> None:
+    reason = "nothing to compact: all 6 messages are within the 20,000 tokens to keep"
+
+    told = no_compaction_text(reason, smallest)
+
+    assert told == f"No compaction needed: all 6 messages are within the 20,000 tokens to keep{more}"
+
+
+@pytest.mark.parametrize("columns", [20, 38, 78, 118])
+def test_the_help_fits_and_names_each_command_and_key(columns: int) -> None:
+    text = help_text(columns)
+
+    assert max(map(len, text.split("\n"))) <= max(columns, 29)
+    assert [one.name for one in COMMANDS if one.name not in text] == []
+    assert [key for key, _ in KEYS if key not in text] == []
+
+
+@pytest.mark.parametrize("size", [(100, 30), (80, 16), (40, 7), (30, 4), (1, 1)])
+def test_the_first_screen_fits_and_says_who_answers(size: tuple[int, int]) -> None:
+    columns, lines = size
+    text = fitting_text(welcome_texts("a/b", is_echo=False), columns, lines)
+
+    assert sum(-(-len(line) // columns) or 1 for line in text.split("\n")) < lines or lines < 3
+    assert "?" in text
+    assert ("a/b" in text) is (lines > 3)
+
+
+def test_a_guessed_window_is_marked() -> None:
+    assert window_text(usage(1, 128_000, confidence="guess")) == "window 128,000? tokens (a guess)"
+    assert window_text(usage(1, 200_000)) == "window 200,000 tokens"
+    assert window_text(usage(1, None)) == "window unknown"

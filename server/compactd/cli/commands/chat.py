@@ -10,7 +10,7 @@ from msgspec import Struct
 from compactd.cli.chat.start import ECHO, run_app, why_no_app
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, FAILED, CommandError
+from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, CommandError
 from compactd.cli.framework.options import BASE_URL, model_param
 from compactd.cli.framework.page import Page, without_controls
 from compactd.client import Client, Event, RpcError
@@ -53,6 +53,7 @@ def run(options: Options, page: Page) -> int:
         raise CommandError(
             "name a model.",
             hint="Use compactd chat --model anthropic/claude-sonnet-4-5, or --echo to try it without one.",
+            exit_code=USAGE,
         )
     reason = "" if options.plain or page.is_json else why_no_app(os.environ)
     if reason is None:

@@ -14,9 +14,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.cli.agent_files.places import AGENTS, newest
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
-from compactd.cli.framework.load_file import recorded_with_lookup
+from compactd.cli.framework.load_file import check_path, recorded_with_lookup
 from compactd.cli.framework.model_facts import ModelFacts, ask_model_facts
 from compactd.cli.framework.options import MODEL, WINDOW
 from compactd.cli.framework.page import (
@@ -29,7 +30,6 @@ from compactd.cli.framework.page import (
     shorten_to_columns,
 )
 from compactd.cli.inspect.markup import short
-from compactd.cli.agent_files.places import AGENTS, newest
 from compactd.cli.watch.watched_session import ContextReading, Unreadable, Watched
 from compactd.client import Client
 from compactd.core.budget.recorded_window import NOTHING_RECORDED, Evidence
@@ -109,7 +109,8 @@ def _show_once(options: Options, known: _LimitsCache, page: Page) -> int:
                 page.line(line(reading))
             return DONE
         case Unreadable(reason=reason):
-            raise CommandError(f"cannot watch {one_line(str(file))}: {reason}.", exit_code=NOTHING_TO_DO)
+            check_path(str(file))
+            raise CommandError(f"cannot watch {one_line(str(file))}: {reason}.")
         case None:
             return NOTHING_TO_DO
 

@@ -13,8 +13,8 @@ BY_AGENTS = ("hook", "statusline")
 
 
 def main() -> int:
-    """Run the command line. Return the exit code. The process must end afterwards: Ctrl-C is ignored from
-    then on, so that it does not interrupt Python's clean-up.
+    """Run the command line. Return the exit code. The process must end afterwards: Ctrl-C is then ignored,
+    so that it does not interrupt Python's clean-up.
     """
     try:
         code = _run(sys.argv[1:])

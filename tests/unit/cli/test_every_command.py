@@ -296,6 +296,8 @@ def test_ctrl_c_ends_a_command_without_a_traceback_or_half_a_file(home: Path, na
 
     assert process.returncode in (INTERRUPTED, row.code), (out, err)
     assert b"Traceback" not in out + err
+    # asyncio reports a child that Ctrl-C ended while the command was still starting it.
+    err = re.sub(rb"Unknown child process pid \d+, will report returncode \d+\n", b"", err)
     assert process.returncode == row.code or err in (b"", b"\n")
     assert contents(home) == before
     assert not row.out or not (home / row.out).exists() or json_lines(home / row.out)

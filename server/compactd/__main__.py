@@ -13,8 +13,27 @@ BY_AGENTS = ("hook", "statusline")
 
 
 def main() -> int:
-    """Run the command line. Return the exit code."""
-    arguments = sys.argv[1:]
+    """Run the command line. Return the exit code. The process must end afterwards: Ctrl-C is then ignored,
+    so that it does not interrupt Python's clean-up.
+    """
+    try:
+        code = _run(sys.argv[1:])
+        _ignore_ctrl_c()
+    except KeyboardInterrupt:
+        # Ctrl-C while the first modules were loading, or after the command was done.
+        _ignore_ctrl_c()
+        sys.stderr.write("\n")
+        return 130
+    return code
+
+
+def _ignore_ctrl_c() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run(arguments: list[str]) -> int:
     if arguments[:1] and arguments[0] in SERVE and "--help" not in arguments and "-h" not in arguments:
         return _serve(arguments[1:])
     if arguments[:1] and arguments[0] in BY_AGENTS and not {"--help", "-h"} & set(arguments):

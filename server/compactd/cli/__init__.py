@@ -28,12 +28,13 @@ another program (`convert --help` lists them), or messages in the format of Open
 Anthropic or Gemini.
 `compactd COMMAND --help` describes a command and shows examples.
 
-exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do
+exit codes: 0 done, 1 failed or faults found, 2 wrong command line or no such file,
+            3 nothing to do or nothing found
 """
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line. Return the exit code: 0 done, 1 failed, 2 usage, 3 nothing to do."""
+    """Run the command line. Return the exit code (`framework/exit_codes.py`)."""
     if instruction := os.environ.get("_COMPACTD_COMPLETE"):
         from compactd.cli.framework.registry import complete
 

@@ -93,7 +93,8 @@ def told_work(work: dict[str, Any]) -> set[str]:
     status = {"in_progress": "in progress"}
     plan = {f"{status.get(task['status'], task['status'])}: {task['text']}" for task in work["plan"]}
     checks = {f"tests {check['outcome']}: {check['command']}" for check in work["checks"]}
-    assert plan and checks
+    assert plan
+    assert checks
     return plan | checks
 
 

@@ -231,5 +231,5 @@ def test_without_a_model_it_says_how_to_name_one(tmp_path: Path) -> None:
     with Loopback() as server:
         done = chat(tmp_path, server, "anthropic", "Hello\n")
 
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "--model" in done.stderr

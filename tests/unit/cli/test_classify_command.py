@@ -170,20 +170,20 @@ def test_an_overflow_that_names_no_limit_says_so(home) -> None:
     assert (rows(seen)["limit"], "requested" in rows(seen)) == ("not named in the error", False)
 
 
-def test_where_there_is_nothing_to_classify_the_code_is_3(home) -> None:
+def test_an_empty_body_is_refused_like_any_empty_file(home) -> None:
     empty, blank, used = fed(home, b""), fed(home, b" \n\n"), fed(home, b"", "--used", "5")
     as_json = fed(home, b"", "--json")
 
-    assert [one.code for one in (empty, blank, used, as_json)] == [3, 3, 3, 3]
-    assert empty.err.splitlines()[0] == "nothing to classify: the body is empty."
-    assert as_json.json["error"]["message"] == "nothing to classify: the body is empty."
+    assert [one.code for one in (empty, blank, used, as_json)] == [1, 1, 1, 1]
+    assert empty.err.splitlines()[0] == "- is empty: there is nothing to classify."
+    assert as_json.json["error"]["message"] == "- is empty: there is nothing to classify."
 
 
 def test_a_status_is_asked_for_where_the_body_alone_decides_nothing(home) -> None:
     alone, known = fed(home, b"It did not work."), fed(home, b"It did not work.", "--status", "500")
 
     assert (alone.code, alone.err) == (
-        0,
+        3,
         "note: with --status N (the HTTP status) the answer may be more exact\n",
     )
     assert rows(alone)["what"] == "unknown: neither the text nor the numbers show an overflow"

@@ -232,11 +232,11 @@ def test_a_provider_that_nobody_knows_is_told_with_what_to_do(home) -> None:
         home, ("models", "--provider", "nobody"), ("models", "--provider", "nobody", "--json")
     )
 
-    assert (text.code, text.out) == (1, "")
+    assert (text.code, text.out) == (2, "")
     assert text.err == (
         "no model of the provider 'nobody' is known.\n`compactd models --all` lists the providers.\n"
     )
-    assert (data.code, set(data.json)) == (1, {"error"})
+    assert (data.code, set(data.json)) == (2, {"error"})
 
 
 def test_options_that_make_no_sense_together_are_a_wrong_command_line(home) -> None:

@@ -93,8 +93,8 @@ def test_the_list_tells_which_folders_are_trusted_and_which_are_not_any_more(
 def test_what_cannot_be_trusted_is_told_in_two_lines(home: Path) -> None:
     seen = run(home, "trust", home / "nowhere")
 
-    assert (seen.code, seen.out) == (1, "")
-    assert "contains no .compactd.toml" in seen.err
+    assert (seen.code, seen.out) == (2, "")
+    assert seen.err.splitlines()[0].endswith("contains no .compactd.toml.")
     assert "Nothing was changed." in seen.err
 
 

@@ -254,15 +254,15 @@ def test_what_cannot_be_watched_is_told_in_one_line(home) -> None:
     assert {name: seen.code for name, seen in told.items()} == {
         "nothing": 3,
         "both": 2,
-        "empty": 3,
-        "unknown": 3,
-        "missing": 3,
-        "folder": 3,
+        "empty": 1,
+        "unknown": 1,
+        "missing": 2,
+        "folder": 2,
         "agent": 3,
     }
     assert told["empty"].err == f"cannot watch {empty}: the file is empty.\n"
     assert told["unknown"].err == f"cannot watch {unknown}: the format of the file is unknown.\n"
-    assert told["missing"].err == f"cannot watch {home}/none.jsonl: there is no such file.\n"
+    assert told["missing"].err == f"cannot read {home}/none.jsonl: there is no such file.\n"
     assert told["agent"].err.startswith("no session of pi was found on this machine.\n")
     assert not any(seen.out for seen in told.values())
 

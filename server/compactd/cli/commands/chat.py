@@ -11,7 +11,7 @@ from msgspec import Struct
 from compactd.cli.chat.start import ECHO, run_app, why_no_app
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, FAILED, INTERRUPTED, CommandError
+from compactd.cli.framework.exit_codes import DONE, FAILED, INTERRUPTED, USAGE, CommandError
 from compactd.cli.framework.options import BASE_URL, model_param
 from compactd.cli.framework.page import Page, one_line
 from compactd.client import Client
@@ -52,6 +52,7 @@ def run(options: Options, page: Page) -> int:
         raise CommandError(
             "name a model.",
             hint="Use compactd chat --model anthropic/claude-sonnet-4-5, or --echo to try it without one.",
+            exit_code=USAGE,
         )
     reason = "" if options.plain or page.is_json else why_no_app(os.environ)
     if reason is None:

@@ -86,9 +86,8 @@ def run(options: Options, page: Page) -> int:
         text = decode(_read(options.file or "-"))
     if not text.strip() and not is_known and (options.used is None or options.window is None):
         raise CommandError(
-            "nothing to classify: the body is empty.",
+            f"{options.file or '-'} is empty: there is nothing to classify.",
             hint="Without a body, use --status N, or --used N with --window N.",
-            exit_code=NOTHING_TO_DO,
         )
     with Client() as client:
         found = client.overflow_classify(
@@ -100,9 +99,10 @@ def run(options: Options, page: Page) -> int:
             window=options.window,
             usage=None if options.used is None else {"input_tokens": options.used},
         )
+    code = NOTHING_TO_DO if found.kind == "other" else DONE
     if page.is_json:
         page.json(found)
-        return DONE
+        return code
     show(page, found)
     notes: list[str] = []
     if found.kind == "other" and options.status is None:
@@ -110,7 +110,7 @@ def run(options: Options, page: Page) -> int:
     if len(text) > 2 * MAX_END_CHARS:
         notes.append(f"of {len(text):,} characters, only the first and the last {MAX_END_CHARS:,} were read")
     print_notes(notes)
-    return DONE
+    return code
 
 
 def http_status(text: str) -> int:

@@ -83,7 +83,7 @@ COMMAND = Command(
             metavar="ID",
             completed=session_ids,
         ),
-        Option("--agent", "use only this agent's sessions: claude-code, codex ...", metavar="NAME"),
+        Option("--agent", "use only this agent's sessions: claude-code, codex, gemini-cli", metavar="NAME"),
         Option(
             "--folder",
             "the folder in which the agent works (the current folder)",

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from compactd.cli.framework.exit_codes import CommandError
+from compactd.cli.framework.exit_codes import USAGE, CommandError
 from compactd.cli.framework.page import Page, one_line, plural
 from compactd.cli.inspect.markup import short
 from compactd.protocol.wire import ListModelsResult, ModelInfo, ObservedInfo
@@ -30,6 +30,7 @@ def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
         raise CommandError(
             f"no model of the provider {provider!r} is known.",
             hint="`compactd models --all` lists the providers.",
+            exit_code=USAGE,
         )
     if provider is None:
         _summary(page, found)

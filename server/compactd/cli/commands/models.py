@@ -62,7 +62,7 @@ def run(options: Options, page: Page) -> int:
         page.json(answer)
     else:
         show(page, answer)
-    return DONE
+    return NOTHING_TO_DO if answer.source == "default" else DONE
 
 
 def _wrong(options: Options) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.page import Page, one_line, plural
 from compactd.cli.framework.quantities import age_text
 from compactd.cli.framework.session_rows import is_empty
@@ -136,6 +136,7 @@ def delete(options: DeleteOptions, page: Page) -> int:
             raise CommandError(
                 f"no session has the id {options.id!r}.",
                 hint="`compactd sessions` lists the stored sessions.",
+                exit_code=USAGE,
                 code=1001,
             )
         what = f"{session.session_id} ({plural(session.message_count, 'message')})"

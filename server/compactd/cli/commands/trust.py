@@ -9,12 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from compactd.cli.framework.command import Argument, Command, Flag
-from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, CommandError
+from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.page import Page, one_line
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.wire import TrustResult
 from compactd.session.trust import list_trusted, trust
 from compactd.storage.paths import data_folder
+from compactd.storage.settings_files import WORKSPACE_FILE
 
 ABOUT = """\
 Trusts a folder's .compactd.toml. An untrusted file may only set sizes that make
@@ -44,7 +45,13 @@ def run(options: Options, page: Page) -> int:
     try:
         done = trust(data, str(Path(options.dir).absolute()), time.time(), dry_run=options.dry_run)
     except CompactdError as error:
-        raise CommandError(f"{error.message}.", hint="Nothing was changed.", code=error.code) from error
+        has_file = Path(options.dir, WORKSPACE_FILE).is_file()
+        raise CommandError(
+            f"{error.message.removesuffix(' - at `$.path`')}.",
+            hint="Nothing was changed.",
+            exit_code=FAILED if has_file else USAGE,
+            code=error.code,
+        ) from error
     if page.is_json:
         page.json(done)
     else:

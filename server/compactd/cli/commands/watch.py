@@ -18,7 +18,7 @@ from compactd.cli.agent_files.choose import AGENT, PICK, Choice, choose_file, cu
 from compactd.cli.agent_files.places import AGENTS, TITLES, find_files
 from compactd.cli.framework.command import Argument, Command, Flag
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
-from compactd.cli.framework.load_file import recorded_with_lookup
+from compactd.cli.framework.load_file import check_path, recorded_with_lookup
 from compactd.cli.framework.model_facts import ModelFacts, ask_model_facts
 from compactd.cli.framework.options import MODEL, WINDOW
 from compactd.cli.framework.page import (
@@ -107,7 +107,8 @@ def _show_once(file: Path, known: _LimitsCache, page: Page) -> int:
                 page.line(line(reading))
             return DONE
         case Unreadable(reason=reason):
-            raise CommandError(f"cannot watch {one_line(str(file))}: {reason}.", exit_code=NOTHING_TO_DO)
+            check_path(str(file))
+            raise CommandError(f"cannot watch {one_line(str(file))}: {reason}.")
         case None:
             return NOTHING_TO_DO
 

@@ -1,4 +1,8 @@
-"""The exit codes of commands, and how a command prints an error."""
+"""The exit codes of commands, and how a command prints an error.
+
+Every command follows the same rule, and `tests/unit/cli/test_every_command.py` checks it. Only `hook` and
+`statusline` always end with 0, because agents show any other exit code to their user.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,23 @@ from collections.abc import Callable, Mapping
 
 from compactd.cli.framework.page import Page, make_encodable, without_controls
 from compactd.client import DaemonGone, RpcError
-from compactd.protocol.errors import CompactdError
+from compactd.protocol.errors import CompactdError, SessionNotFound
 
 DONE = 0
+"""The command did what it was asked, or answered the question."""
 FAILED = 1
+"""The command line is right, but it could not be carried out: a file's content is empty, damaged or of an
+unknown format, a model or the disk failed. Also: a command that checks something (`doctor`, `trust` without a
+folder, `conformance`) found a fault.
+"""
 USAGE = 2
+"""Another command line is needed: an option, value or combination is wrong, or what it names does not exist
+(a file, a stored session, a provider, a check), or the file to write exists already.
+"""
 NOTHING_TO_DO = 3
+"""There was nothing to do, or nothing was found or recognised: nothing to compact, hooks that are already
+installed, a search without a hit, an error text or a model's name that no source knows.
+"""
 INTERRUPTED = 130
 """Ended by Ctrl-C: 128 + SIGINT, as in shells."""
 
@@ -62,16 +77,31 @@ def exit_code_of(page: Page, act: Callable[[], int]) -> int:
         return print_error(page, stop)
     except RpcError as error:
         return print_error(
-            page, CommandError(error.message, hint=bug_hint(error), code=error.code, data=error.data)
+            page,
+            CommandError(
+                error.message,
+                hint=bug_hint(error),
+                exit_code=_exit_code_of_error(error.code),
+                code=error.code,
+                data=error.data,
+            ),
         )
     except CompactdError as error:
-        return print_error(page, CommandError(error.message, code=error.code, data=error.data))
+        exit_code = _exit_code_of_error(error.code)
+        return print_error(
+            page, CommandError(error.message, exit_code=exit_code, code=error.code, data=error.data)
+        )
     except DaemonGone as error:
         return print_error(page, CommandError(f"{error}.", hint=last_log_line(error.stderr)))
     except TimeoutError as error:
         return print_error(
             page, CommandError(f"{error}.", hint="The daemon was stopped; nothing was written.")
         )
+
+
+def _exit_code_of_error(code: int) -> int:
+    """Return the exit code for the protocol's error `code`."""
+    return USAGE if code == SessionNotFound.code else FAILED
 
 
 def print_error(page: Page, stop: CommandError) -> int:

@@ -41,6 +41,9 @@ for a frame.
 TIMEOUT_S = 600.0
 """Timeout of one request, in seconds. A session file may be very large."""
 
+MAX_NAMES_COMPARED = 1000
+"""How many names of a folder are compared with the name of a file that does not exist."""
+
 SUPPORTED_FILES_HINT = fill(
     f"compactd reads session files of {', '.join(row.title for row in SESSION_FORMATS[1:] if row.reader)} "
     "and compactd. It also reads messages in the format of OpenAI, Anthropic or Gemini, or in compactd's "
@@ -57,19 +60,27 @@ def check_path(path: str) -> Path:
         mode = file.stat().st_mode
     except FileNotFoundError as error:
         raise CommandError(
-            f"cannot read {path}: there is no such file.", hint=SUPPORTED_FILES_HINT, exit_code=USAGE
+            f"cannot read {path}: there is no such file.", hint=_similar_name(file), exit_code=USAGE
         ) from error
     except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}.", hint=SUPPORTED_FILES_HINT, exit_code=USAGE
-        ) from error
+        raise CommandError(f"cannot read {path}: {error.strerror}.", exit_code=USAGE) from error
     if stat.S_ISDIR(mode):
-        raise CommandError(
-            f"cannot read {path}: it is a folder.",
-            hint=f"Give a file.\n{SUPPORTED_FILES_HINT}",
-            exit_code=USAGE,
-        )
+        raise CommandError(f"cannot read {path}: it is a folder.", hint="Give a file.", exit_code=USAGE)
     return file
+
+
+def _similar_name(missing: Path) -> str:
+    """Return a hint that names the file in the same folder whose name is most like that of `missing`; empty
+    if none is like it.
+    """
+    from difflib import get_close_matches
+
+    try:
+        names = [one.name for one in missing.parent.iterdir() if not one.is_dir()]
+    except OSError:
+        return ""
+    near = get_close_matches(missing.name, names[:MAX_NAMES_COMPARED], n=1)
+    return f"Did you mean {missing.with_name(near[0])}?" if near else ""
 
 
 def read_bytes(path: Path) -> bytes:

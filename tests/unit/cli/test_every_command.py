@@ -45,6 +45,8 @@ class Row(NamedTuple):
     code: int = DONE
     bare: tuple[int, ...] = (DONE,)
     """The exit codes that a call without arguments and with an empty standard input may have."""
+    piped: str = "session.json"
+    """The file that it gets through a pipe."""
     stdin: str = ""
     """What a good call gets on standard input."""
     file: str = ""
@@ -57,6 +59,8 @@ class Row(NamedTuple):
     """With `--json`, it prints one JSON object per line, because it goes on while its user does."""
     wrong: int = USAGE
     """The exit code if an option does not exist."""
+    told_in: str = "error"
+    """The field of the JSON output that says what is wrong with a file."""
     no_pipe: str = ""
     """Why it does not read `-`, standard input."""
     wide: str = ""
@@ -73,10 +77,10 @@ BY_AGENT = Row(
 TABLE: Mapping[str, Row] = {
     "compact": Row("session.json --target 1500", bare=(USAGE, NOTHING), file="{}", has_daemon=True),
     "inspect": Row("session.json", bare=(USAGE, NOTHING), file="{}", has_daemon=True),
-    "usage": Row("session.json", bare=(NOTHING,), file="{}"),
+    "usage": Row("claude.jsonl", bare=(NOTHING,), file="{}", piped="claude.jsonl"),
     "watch": Row(
         "session.json --once",
-        bare=(USAGE, NOTHING),
+        bare=(),
         file="{} --once",
         no_pipe="it looks at a file again and again",
         has_daemon=True,
@@ -91,12 +95,20 @@ TABLE: Mapping[str, Row] = {
     ),
     "doctor": Row("session.json", file="{}"),
     "chat": Row("--echo --plain", bare=(USAGE,), stdin="hello\n/state\n", is_lines=True, has_daemon=True),
-    "import": Row("session.json", bare=(USAGE,), file="{}", has_daemon=True),
+    "import": Row(
+        "session.json",
+        bare=(USAGE,),
+        file="{}",
+        told_in="skipped",
+        no_pipe="it remembers the path of what it imported",
+        has_daemon=True,
+    ),
     "search": Row("ledger", NOTHING, bare=(USAGE,), has_daemon=True),
     "sessions": Row("", has_daemon=True),
     "models": Row("claude-opus-4-5", has_daemon=True),
     # Any bytes may be a provider's error, so binary ones are read, and nothing is recognised.
-    "count": Row("session.json", bare=(DONE, USAGE), file="{}"),
+    # An empty text has no tokens, and that is an answer.
+    "count": Row("session.json", bare=(DONE,), file="{}", bad={"empty": DONE}),
     "classify": Row(
         "error.json --status 400",
         bare=(FAILED,),
@@ -140,6 +152,11 @@ def has_json(name: str) -> bool:
 def home(tmp_path: Path) -> Path:
     """Return a home folder with files of every kind. It is also the current folder of each command."""
     session_files.openai(tmp_path / "session.json", 8)
+    usage = session_files.reported(9_000)
+    session_files.claude_code(
+        tmp_path / "claude.jsonl",
+        [session_files.asked("Go."), session_files.answered(1, session_files.text("Done."), usage=usage)],
+    )
     (tmp_path / "error.json").write_text('{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}')
     (tmp_path / "directory").mkdir()
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
@@ -151,7 +168,7 @@ def home(tmp_path: Path) -> Path:
 
 def contents(home: Path) -> dict[str, bytes]:
     """Return what is in the files that the user has in `home`."""
-    names = ("session.json", "error.json", "binary", "empty", "folder/.compactd.toml")
+    names = ("session.json", "claude.jsonl", "error.json", "binary", "empty", "folder/.compactd.toml")
     return {name: (home / name).read_bytes() for name in names}
 
 
@@ -245,8 +262,9 @@ def test_a_bad_file_has_the_same_exit_code_in_every_command(home: Path, name: st
 
     assert seen.code == row.bad.get(kind, BAD_FILES[kind]), seen
     if seen.code in (FAILED, USAGE):
-        error = json.loads(seen.out)["error"]
-        assert kind in error["message"]
+        told = json.loads(seen.out)
+        error = told.get("error") or told[row.told_in]
+        assert kind in str(error)
         # Which formats there are is no help with a file that cannot be opened.
         assert seen.code == FAILED or "Claude Code" not in error["hint"]
     assert not (home / "out").exists()
@@ -256,7 +274,7 @@ def test_a_bad_file_has_the_same_exit_code_in_every_command(home: Path, name: st
 def test_a_file_can_come_through_a_pipe(home: Path, name: str) -> None:
     row = TABLE[name]
 
-    seen = run(home, name, f"{row.file.format('-')} --json", (home / "session.json").read_text())
+    seen = run(home, name, f"{row.file.format('-')} --json", (home / row.piped).read_text())
 
     assert seen.code in (DONE, NOTHING), seen
     assert isinstance(json.loads(seen.out), dict)

@@ -195,6 +195,12 @@ def _named(name: str) -> Chosen:
             hint=f"The agents are: {', '.join(AGENTS)}. See `compactd import --help`.",
             exit_code=USAGE,
         ) from error
+    if path.is_dir():
+        raise CommandError(
+            f"cannot import {one_line(name)}: it is a folder.",
+            hint="Name the files in it, or the agent that wrote them.",
+            exit_code=USAGE,
+        )
     for file in find_files(os.environ):
         if file.modified_ns == about.st_mtime_ns and file.path.samefile(path):
             return replace(_of_agent(file), is_named=True)

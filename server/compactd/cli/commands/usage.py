@@ -121,7 +121,6 @@ def _given(options: Options) -> tuple[Sequence[FileUsage], list[str]]:
             raise CommandError(
                 f"cannot read the usage in {name}: it is no session file of {', '.join(READABLE)}.",
                 hint="`compactd inspect FILE` reads the other formats that compactd knows.",
-                exit_code=USAGE,
             )
         if not options.agent or agent in options.agent:
             files.append(read_data(data, agent, Path(name).stem))

@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
@@ -12,16 +13,26 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## create a virtual environment in .venv with all dependencies
 
-$(STAMP): pyproject.toml conformance/pyproject.toml examples/node/package-lock.json
+# What the program itself needs: 105 MB, no development tool, no npm. Nothing is compiled: Python compiles the
+# modules that a run imports, once. With WHEELS=FOLDER, it installs from a folder of wheels, without a network
+# (`make wheels` fills one).
+$(RUNTIME): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "compactd needs Python 3.11 or newer; this is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./conformance
-	@BIN=$(BIN) sh examples/node/setup.sh
-	@$(BIN)/python -m compileall -q server/compactd conformance || true
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(if $(WHEELS),--no-index --find-links '$(WHEELS)') --editable .
 	@touch $@
 
-demo: $(STAMP)  ## compact a real session: no key, no network
+$(STAMP): $(RUNTIME) conformance/pyproject.toml examples/node/package-lock.json
+	@echo "adding what the tests need (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./conformance
+	@BIN=$(BIN) sh examples/node/setup.sh
+	@$(BIN)/python -m compileall -q -j 2 server/compactd conformance "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" || true
+	@touch $@
+
+# Here, too, the environment may forbid __pycache__. Then each start would compile everything again.
+demo: export PYTHONDONTWRITEBYTECODE =
+demo: $(RUNTIME)  ## compact a real session: no key, no network
 	@$(BIN)/python -m examples.demo
 
 # pytest writes each test module with its assertions rewritten to __pycache__. Without these files, each worker

@@ -141,7 +141,7 @@ def test_the_commands_work_without_the_suite_and_conformance_works_with_it(
     assert chat.endswith("\nHello, who is there?\n")
     assert pong == {}
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "pip install compactd-conformance" in refused.stderr
+    assert f"{here.bin}/python -m pip install ./compactd_conformance-" in refused.stderr
     assert (tested.returncode, tested.stderr) == (0, "")
     assert "\n1 of 1 passed\n" in tested.stdout
 

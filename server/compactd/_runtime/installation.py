@@ -44,9 +44,10 @@ class Installation(NamedTuple):
     @property
     def python(self) -> Path:
         """The Python of the environment."""
-        if self.prefix == Path(sys.prefix):
-            return Path(sys.executable)
-        return self.prefix / "bin" / "python"
+        for name in ("bin/python", "Scripts/python.exe"):
+            if (self.prefix / name).exists():
+                return self.prefix / name
+        return Path(sys.executable)
 
 
 def installation(prefix: Path | None = None) -> Installation:

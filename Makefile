@@ -6,7 +6,7 @@ RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check nightly test-system test-editors lint bench against dist docs proof proof-full breaks retention schema clean
+.PHONY: help setup demo test check nightly test-system test-editors lint bench against dist docs proof proof-full breaks retention release wheels schema clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -88,6 +88,12 @@ dist:  ## build the wheels and source archives in build/dist, with the pinned ba
 	@build/backend/bin/python -m build --no-isolation --outdir build/dist .
 	@build/backend/bin/python -m build --no-isolation --outdir build/dist conformance
 	@$(PYTHON) -c 'import hashlib, pathlib; [print(hashlib.sha256(f.read_bytes()).hexdigest(), f) for f in sorted(pathlib.Path("build/dist").iterdir())]'
+
+release: $(STAMP)  ## build all that a release consists of in build/release; publish nothing
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/release.py $(ARGS)
+
+wheels: $(RUNTIME)  ## fill build/release/wheels: `make demo WHEELS=build/release/wheels` needs no network then
+	@$(BIN)/python tools/release.py --only wheels
 
 schema: $(STAMP)  ## write what is generated from the code: protocol.md, schemas, types, man page, tables in docs
 	@$(BIN)/python tests/unit/protocol/record_examples.py

@@ -34,6 +34,8 @@ VERSION: str = PROJECT["version"]
 REPOSITORY: str = PROJECT["urls"]["Repository"]
 PLACEHOLDER_HOST = "example.org"
 """The host of the repository's address until somebody publishes the project."""
+EDITABLES = "editables>=0.3,<1"
+"""What hatchling asks for if a clone is installed in place (1.33)."""
 STAMP = (2020, 2, 2, 0, 0, 0)
 """The time of every file in the archives: the time that hatchling uses, too."""
 
@@ -136,6 +138,7 @@ def build_wheels(out: Path) -> None:
         constraints.write_text("\n".join(pins) + "\n", "utf-8")
         run(*download, "--constraint", constraints, *PROJECT["dependencies"], *extras)
     run(*download, "--require-hashes", "--requirement", ROOT / "requirements-build.lock")
+    run(*download, EDITABLES)
     for wheel in out.glob("*.whl"):
         shutil.copy(wheel, folder)
 

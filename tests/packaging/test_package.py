@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -89,7 +90,7 @@ class Installed:
     ) -> subprocess.CompletedProcess[str]:
         """Run the installed command. Return how it ended."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-        # A later Python removes what this one deprecates; the daemon's threads and workers see the variable too.
+        # A later Python removes what this one deprecates.
         env["PYTHONWARNINGS"] = "error::DeprecationWarning,error::PendingDeprecationWarning"
         return subprocess.run(
             [str(self.bin / "compactd"), *arguments],
@@ -217,3 +218,23 @@ def test_it_starts_without_being_installed(installer: str, wheel: Path, tmp_path
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("compactd ")
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_index_has_a_wheel_of_every_dependency(version: str, tmp_path: Path) -> None:
+    """Nobody who installs compactd needs a compiler."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["tui"], *extras["mcp"]]
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed"]
+    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--python-version", version]
+    done = subprocess.run(
+        [*command, "--target", str(tmp_path), *wanted],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert f"Programming Language :: Python :: {version}" in project["classifiers"]

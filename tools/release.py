@@ -161,7 +161,7 @@ def write_checksums(out: Path) -> None:
 
 
 def warnings() -> Iterable[str]:
-    """Yields what whoever publishes should know."""
+    """Yields what a person who publishes should know."""
     if PLACEHOLDER_HOST in REPOSITORY:
         yield f"the repository's address is the placeholder {REPOSITORY}; --repository ADDRESS replaces it"
     if (ROOT / ".git").exists():

@@ -94,7 +94,7 @@ def _add(here: Installation, wanted: tuple[str, ...]) -> str:
         case "pipx":
             return shlex.join(["pipx", "inject", here.environment, *wanted])
         case "uv tool":
-            # uv installs the tool anew, so earlier additions are named again.
+            # uv installs the tool again, so earlier additions are named again.
             added = [part for one in (*here.additions, *wanted) for part in ("--with", one)]
             return " ".join([shlex.join(["uv", "tool", "install", *added]), here.source])
         case "uv":

@@ -50,7 +50,8 @@ def repair_hooks(page: Page) -> int:
     """
     broken = broken_hooks()
     told, failures = [], []
-    for agent in dict.fromkeys(one.agent for one in broken):
+    agents: set[AgentName] = {one.agent for one in broken}
+    for agent in (name for name in NAMES if name in agents):
         try:
             change = repair(settings_path(agent, os.environ), WantedHooks(agent, program()), os.environ)
         except CannotChange as error:

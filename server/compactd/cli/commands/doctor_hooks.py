@@ -29,9 +29,10 @@ def broken_hooks() -> tuple[BrokenHook, ...]:
     for agent in NAMES:
         try:
             path = settings_path(agent, os.environ)
-            found += [BrokenHook(agent, str(path), one) for one in missing_programs(path)]
         except KeyError:
             return ()  # without a home folder, no agent has settings
+        try:
+            found += [BrokenHook(agent, str(path), one) for one in missing_programs(path)]
         except CannotChange as error:
             found.append(BrokenHook(agent, str(path), "", str(error)))
     return tuple(found)
@@ -50,8 +51,9 @@ def repair_hooks(page: Page) -> int:
     """
     broken = broken_hooks()
     told, failures = [], []
-    agents: set[AgentName] = {one.agent for one in broken}
-    for agent in (name for name in NAMES if name in agents):
+    for agent in NAMES:
+        if not any(one.agent == agent for one in broken):
+            continue
         try:
             change = repair(settings_path(agent, os.environ), WantedHooks(agent, program()), os.environ)
         except CannotChange as error:

@@ -2,26 +2,37 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check nightly test-system test-editors lint bench against dist docs proof proof-full breaks retention schema clean
+.PHONY: help setup demo test check nightly test-system test-editors lint bench against dist docs proof proof-full breaks retention release wheels schema clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 setup: $(STAMP)  ## create a virtual environment in .venv with all dependencies
 
-$(STAMP): pyproject.toml conformance/pyproject.toml examples/node/package-lock.json
+# What the program itself needs: 105 MB, no development tool, no npm. Nothing is compiled: Python compiles the
+# modules that a run imports, once. With WHEELS=FOLDER, it installs from a folder of wheels, without a network
+# (`make wheels` fills one).
+$(RUNTIME): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "compactd needs Python 3.11 or newer; this is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./conformance
-	@BIN=$(BIN) sh examples/node/setup.sh
-	@$(BIN)/python -m compileall -q server/compactd conformance || true
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(if $(WHEELS),--no-index --find-links '$(WHEELS)') --editable .
 	@touch $@
 
-demo: $(STAMP)  ## compact a real session: no key, no network
+$(STAMP): $(RUNTIME) conformance/pyproject.toml examples/node/package-lock.json
+	@echo "adding what the tests need (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./conformance
+	@BIN=$(BIN) sh examples/node/setup.sh
+	@$(BIN)/python -m compileall -q -j 2 server/compactd conformance "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" || true
+	@touch $@
+
+# Here, too, the environment may forbid __pycache__. Then each start would compile everything again.
+demo: export PYTHONDONTWRITEBYTECODE =
+demo: $(RUNTIME)  ## compact a real session: no key, no network
 	@$(BIN)/python -m examples.demo
 
 # pytest writes each test module with its assertions rewritten to __pycache__. Without these files, each worker
@@ -77,6 +88,12 @@ dist:  ## build the wheels and source archives in build/dist, with the pinned ba
 	@build/backend/bin/python -m build --no-isolation --outdir build/dist .
 	@build/backend/bin/python -m build --no-isolation --outdir build/dist conformance
 	@$(PYTHON) -c 'import hashlib, pathlib; [print(hashlib.sha256(f.read_bytes()).hexdigest(), f) for f in sorted(pathlib.Path("build/dist").iterdir())]'
+
+release: $(STAMP)  ## build all that a release consists of in build/release; publish nothing
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/release.py $(ARGS)
+
+wheels: $(RUNTIME)  ## fill build/release/wheels: `make demo WHEELS=build/release/wheels` needs no network then
+	@$(BIN)/python tools/release.py --only wheels
 
 schema: $(STAMP)  ## write what is generated from the code: protocol.md, schemas, types, man page, tables in docs
 	@$(BIN)/python tests/unit/protocol/record_examples.py

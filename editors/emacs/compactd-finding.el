@@ -209,7 +209,7 @@ Asks about one that came with the project, if it comes first."
     (if-let ((untrusted (seq-find (lambda (place) (eq (nth 2 place) 'untrusted)) places)))
         (format "%s came with this project and is not run without your yes.  \
 M-x compactd-restart asks again in a new Emacs; or set `compactd-command'" (cadr untrusted))
-      "no daemon was found.  Install one with `pip install compactd', or set \
+      "no daemon was found.  Install one with `pipx install git+https://example.org/compactd/compactd', or set \
 `compactd-command'.  M-x compactd-health tells where was looked")))
 
 ;;; Whether it is one
@@ -228,7 +228,7 @@ That is (problem . TEXT), (warning . TEXT), or nil."
      ((< (car theirs) (car ours))
       (cons 'problem
             (format "the daemon speaks protocol %s, this package %s.  Update the daemon: \
-pip install --upgrade compactd" version compactd-protocol-version)))
+pipx upgrade compactd" version compactd-protocol-version)))
      ((> (car theirs) (car ours))
       (cons 'problem
             (format "the daemon speaks protocol %s, this package %s.  Update this package"

@@ -27,7 +27,7 @@
              (compactd-daemon-places))
      (unless found
        (list "ERROR    no daemon was found"
-             "         pip install compactd (in the project's .venv, or anywhere on PATH)"
+             "         pipx install git+https://example.org/compactd/compactd (or into the project's .venv)"
              "         or name it: (setq compactd-command '(\"/path/to/compactd\" \"serve\"))")))))
 
 (defun compactd-health--daemon (lines)

@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SESSION = ROOT / "examples" / "session.jsonl"
 
 
-def test_the_demo_shows_the_whole_of_the_main_job() -> None:
+def test_the_demo_shows_the_whole_of_the_main_job_on_one_page(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     done = subprocess.run(
         [sys.executable, "-m", "examples.demo"],
-        cwd=ROOT,
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=100,
@@ -25,20 +26,39 @@ def test_the_demo_shows_the_whole_of_the_main_job() -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines[:-2])) <= 80
     for seen in (
-        "✓ Compacted ",
+        "tokens ",
+        "$0.",
+        "Never change the wire format",
+        "Line too long (121 > 110)",
+        "compact FILE",
+    ):
+        assert seen in done.stdout
+    assert (done.stdout.count(": yes"), done.stdout.count(": NO")) == (2 + 1 + 1, 0)
+    full = (tmp_path / lines[-1].rpartition(": ")[2]).read_text("utf-8")
+    for part in (
         "## Goal",
         "## Constraints & Preferences",
         "### Done",
         "<modified-files>",
-        "not in the context; session/expand returns it",
-        "as before: True",
-        "as after:  True",
-        "context as it was: True",
-        "entries): True",
-        "compact PATH/TO/SESSION.jsonl",
+        "So keep casefold.",
     ):
-        assert seen in done.stdout
+        assert part in full
+    decisions = full.partition("Key Decisions")[2].partition("\n#")[0]
+    assert "str.lower()" not in decisions  # the user had it reversed
+
+
+def test_the_demo_needs_no_more_than_the_program_itself() -> None:
+    told = subprocess.run(
+        ["make", "--dry-run", "--always-make", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+    assert "pip install" in told
+    for word in ("[dev]", "npm", "setup.sh", "conformance"):
+        assert word not in told
 
 
 def test_the_session_that_ships_is_a_real_piece_of_work_and_names_no_machine() -> None:

@@ -9,16 +9,18 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 4 * 2**20
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 INSTALLERS = {
     "pipx": ("-m", "pipx", "run", "--spec"),
     "uv": ("-m", "uv", "tool", "run", "--quiet", "--from"),
@@ -89,6 +91,8 @@ class Installed:
     ) -> subprocess.CompletedProcess[str]:
         """Run the installed command. Return how it ended."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
+        # A later Python removes what this one deprecates.
+        env["PYTHONWARNINGS"] = "error::DeprecationWarning,error::PendingDeprecationWarning"
         return subprocess.run(
             [str(self.bin / "compactd"), *arguments],
             input=told,
@@ -141,7 +145,7 @@ def test_the_commands_work_without_the_suite_and_conformance_works_with_it(
     assert chat.endswith("\nHello, who is there?\n")
     assert pong == {}
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "pip install compactd-conformance" in refused.stderr
+    assert f"{here.bin}/python -m pip install ./compactd_conformance-" in refused.stderr
     assert (tested.returncode, tested.stderr) == (0, "")
     assert "\n1 of 1 passed\n" in tested.stdout
 
@@ -215,3 +219,39 @@ def test_it_starts_without_being_installed(installer: str, wheel: Path, tmp_path
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("compactd ")
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_index_has_a_wheel_of_every_package_in_the_lock(version: str, tmp_path: Path) -> None:
+    """Nobody who installs compactd needs a compiler. pip reads markers for the Python that runs it, so they
+    are evaluated here.
+    """
+    target = {"python_version": version, "python_full_version": f"{version}.0"}
+    lines = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+    pins = [Requirement(line.removesuffix("\\")) for line in lines if "==" in line and line[0].isalnum()]
+    wanted = [
+        f"{one.name}{one.specifier}" for one in pins if one.marker is None or one.marker.evaluate(target)
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--quiet",
+        "--ignore-installed",
+        "--no-deps",
+    ]
+    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--ignore-requires-python"]
+    done = subprocess.run(
+        [*command, "--python-version", version, "--target", str(tmp_path), *wanted],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert len(wanted) >= 20
+    assert done.returncode == 0, done.stderr
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    assert f"Programming Language :: Python :: {version}" in classifiers

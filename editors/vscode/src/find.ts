@@ -27,7 +27,7 @@ export interface Places {
 export type Exists = (path: string) => Promise<boolean>;
 
 export const INSTALL_HINT =
-  "Install it with `pip install compactd`, into the project's environment or anywhere on PATH, or name it in the setting compactd.command.";
+  "Install it with `pipx install git+https://example.org/compactd/compactd`, or into the project's environment, or name it in the setting compactd.command.";
 
 /** The daemon to start, or why there is none. Asks `exists` once for each place until one has it. */
 export async function find(places: Places, exists: Exists): Promise<Found | Missing> {

@@ -41,18 +41,18 @@ export function spoken(result: unknown): Spoken {
 export function mismatch(said: Spoken): string | null {
   const who = `${said.name ?? "The program"} ${said.version ?? "(no version)"}`;
   if (said.protocol === null) {
-    return `${who} is not compactd, or older than protocol ${PROTOCOL_VERSION}. Update it: \`pip install --upgrade compactd\`.`;
+    return `${who} is not compactd, or older than protocol ${PROTOCOL_VERSION}. Update it: \`pipx upgrade compactd\`.`;
   }
   const [theirs, ours] = [major(said.protocol), major(PROTOCOL_VERSION)];
   if (theirs < ours) {
-    return `${who} speaks protocol ${said.protocol}; this extension needs ${PROTOCOL_VERSION}. Update the daemon: \`pip install --upgrade compactd\`.`;
+    return `${who} speaks protocol ${said.protocol}; this extension needs ${PROTOCOL_VERSION}. Update the daemon: \`pipx upgrade compactd\`.`;
   }
   if (theirs > ours) {
     return `${who} speaks protocol ${said.protocol}; this extension knows ${PROTOCOL_VERSION}. Update the extension.`;
   }
   const missing = NEEDED.filter((method) => !said.methods.includes(method));
   if (missing.length > 0) {
-    return `${who} lacks ${missing.join(", ")}. Update the daemon: \`pip install --upgrade compactd\`.`;
+    return `${who} lacks ${missing.join(", ")}. Update the daemon: \`pipx upgrade compactd\`.`;
   }
   return null;
 }

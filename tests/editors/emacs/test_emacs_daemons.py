@@ -58,7 +58,7 @@ def command(*words: object) -> str:
         ("garbage", "no message of the protocol"),
         ("hangs", "did not answer within"),
         ("ends", "ended with code 3"),
-        ("old", "pip install --upgrade compactd"),
+        ("old", "pipx upgrade compactd"),
         ("stranger", "is no compactd"),
     ],
 )
@@ -86,7 +86,7 @@ def test_a_daemon_that_is_not_there_is_named_by_the_setting(tmp_path: Path) -> N
 def test_without_any_daemon_the_person_is_told_how_to_get_one(tmp_path: Path) -> None:
     seen = told(make_world(tmp_path), '(setq exec-path \'("/nowhere"))')
 
-    assert "pip install compactd" in seen["told"][0]
+    assert "pipx install git+https://example.org/compactd/compactd" in seen["told"][0]
 
 
 def test_a_daemon_that_prints_to_stderr_works_and_its_words_are_in_the_log(tmp_path: Path) -> None:

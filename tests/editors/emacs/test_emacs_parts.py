@@ -129,7 +129,7 @@ def test_the_health_check_says_what_to_do_where_no_daemon_is(tmp_path: Path) -> 
 
     assert re.search(r"OK +Emacs (2[89]|[3-9]\d)", done.stdout), done.stdout
     assert "ERROR    no daemon was found" in done.stdout
-    assert "pip install compactd" in done.stdout
+    assert "pipx install git+https://example.org/compactd/compactd" in done.stdout
 
 
 def test_loading_does_no_work(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def told(world: World, setup: dict[str, object], rest: str = "") -> dict[str, An
         ("garbage", "no message of the protocol"),
         ("hangs", "did not answer within"),
         ("ends", "ended with code 3"),
-        ("old", "pip install --upgrade compactd"),
+        ("old", "pipx upgrade compactd"),
         ("stranger", "is no compactd"),
     ],
 )
@@ -77,7 +77,7 @@ def test_without_any_daemon_the_person_is_told_how_to_get_one(tmp_path: Path) ->
         make_world(tmp_path), {}, "vim.env.PATH = '/nowhere'\nvim.cmd('Compactd restart')\nvim.wait(300)"
     )
 
-    assert "pip install compactd" in seen["told"][0]
+    assert "pipx install git+https://example.org/compactd/compactd" in seen["told"][0]
 
 
 def test_a_daemon_that_prints_to_stderr_works_and_its_words_are_in_the_log(tmp_path: Path) -> None:

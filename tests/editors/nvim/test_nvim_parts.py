@@ -106,7 +106,7 @@ def test_the_health_check_without_a_daemon_says_what_to_do(tmp_path: Path) -> No
     )
 
     assert "ERROR no daemon was found" in done.stderr
-    assert "pip install compactd" in done.stderr
+    assert "pipx install git+https://example.org/compactd/compactd" in done.stderr
 
 
 @pytest.mark.skipif(not OLD.exists(), reason="this system has no Neovim of its own")

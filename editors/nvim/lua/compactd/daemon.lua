@@ -73,7 +73,7 @@ function M.judge(result)
   local major, minor = numbers(block.protocol_version)
   local our_major, our_minor = numbers(protocol.version)
   if major ~= our_major then
-    return ("the daemon speaks protocol %s, this plugin %s. Update the %s: pip install --upgrade compactd"):format(
+    return ("the daemon speaks protocol %s, this plugin %s. Update the %s: pipx upgrade compactd"):format(
       tostring(block.protocol_version),
       protocol.version,
       (major or 0) < our_major and "daemon" or "plugin; the daemon is newer than it. Or install an older daemon"

@@ -181,7 +181,7 @@ function M.find(dir)
     end
   end
   return nil,
-    "no daemon was found. Install one with `pip install compactd`, or name it: "
+    "no daemon was found. Install one with `pipx install git+https://example.org/compactd/compactd`, or name it: "
       .. "require('compactd').setup({ cmd = { '/path/to/compactd', 'serve' } }). "
       .. ":checkhealth compactd tells where was looked."
 end

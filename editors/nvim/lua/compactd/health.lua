@@ -9,7 +9,7 @@ local fail = health.error or health.report_error
 local info = health.info or health.report_info
 
 local ADVICE = {
-  "pip install compactd (in the project's .venv, or anywhere on PATH)",
+  "pipx install git+https://example.org/compactd/compactd (or into the project's .venv)",
   "or name it: require('compactd').setup({ cmd = { '/path/to/compactd', 'serve' } })",
 }
 
@@ -48,7 +48,7 @@ local function check_daemon()
     ok(("compactd %s, protocol %s, pid %d"):format(answer.version, answer.protocol_version, answer.pid))
     info("sessions are kept in " .. tostring(answer.paths.data))
     if daemon.problem then
-      warn(daemon.problem, { "pip install --upgrade compactd" })
+      warn(daemon.problem, { "pipx upgrade compactd" })
     end
   else
     local said = failure and failure.message or "it did not answer"

@@ -23,7 +23,12 @@ ECHO = {"COMPACTD_STRATEGY": "extract"}
 without a model.
 """
 
-INSTALL = "The chat reads one prompt per line. For the full-screen app: pip install 'compactd[tui]'"
+
+def no_textual() -> str:
+    """Return that the app is not installed, and the command that installs it."""
+    from compactd._runtime.installation import install_command
+
+    return f"The chat reads one prompt per line. For the full-screen app: {install_command('tui')}"
 
 
 def why_no_app(environ: Mapping[str, str]) -> str | None:
@@ -47,7 +52,7 @@ def why_no_app_in(*, is_terminal: bool, term: str, size: tuple[int, int], has_te
         return (
             f"The chat reads one prompt per line: the app needs a terminal larger than {columns} by {lines}."
         )
-    return None if has_textual else INSTALL
+    return None if has_textual else no_textual()
 
 
 def run_app(start: Mapping[str, object], *, is_echo: bool, theme: str | None) -> int:

@@ -25,7 +25,7 @@ Talks to a model. compactd stores the conversation, compacts it when it grows to
 and shows what fills the context. API keys come from the environment
 (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY ...) or keys.toml.
 
-With textual installed (pip install 'compactd[tui]'), it opens a full-screen app.
+With textual installed (the extra `tui`), it opens a full-screen app.
 Otherwise, and in a pipe, in a small or dumb terminal, and with --json or --plain, it
 reads one prompt per line until the input ends. /help lists the commands, which are the
 same in both. Ctrl-C stops an answer; pressed twice, it quits. Ctrl-D quits.

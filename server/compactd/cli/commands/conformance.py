@@ -28,7 +28,8 @@ violates. COMMAND must read requests on stdin, answer on stdout, and store its d
 below COMPACTD_HOME, which is a temporary folder during the test. Without COMMAND,
 this compactd is tested.
 
-Needs the suite: pip install compactd-conformance
+Needs the suite, which is a package of its own. If it is missing, the command prints the
+line that installs it.
 
 exit codes: 0 all passed, 1 some failed, 2 the command cannot be started
 """
@@ -74,9 +75,11 @@ def _checks(begin: str) -> list[tuple[str, str]]:
 def run(options: Options, page: Page) -> int:
     """Run the checks, or list them."""
     if find_spec(SUITE) is None:
+        from compactd._runtime.installation import suite_command
+
         raise CommandError(
             "the conformance suite is not installed.",
-            hint="Install it with `pip install compactd-conformance`.",
+            hint=f"It is released together with compactd. Install it with: {suite_command()}",
             exit_code=USAGE,
         )
     from compactd_conformance import report, suite

@@ -29,6 +29,9 @@ is never changed. The exit code is 1 if there are problems, otherwise 0. Without
 or with --trust, it lists the folders whose .compactd.toml you trusted, and which of
 those files have changed since.
 
+`--repair-hooks` finds hooks and status lines in the settings of Claude Code, Codex and
+Gemini CLI whose program no longer exists, and writes the path of this compactd there.
+
 `--where` reads a text from standard input, never from the command line, and lists
 every file, session and message that contains it: journals, search index, hook data,
 snapshots, and the exports and transcripts that compactd knows of. It never prints the
@@ -51,10 +54,15 @@ class Options(Struct, frozen=True, kw_only=True):
     trust: bool
     authors: bool
     where: bool = False
+    repair_hooks: bool = False
 
 
 def run(options: Options, page: Page) -> int:
     """Examine the file, print the findings, and write a repaired copy if asked."""
+    if options.repair_hooks:
+        from compactd.cli.commands.doctor_hooks import repair_hooks
+
+        return repair_hooks(page)
     if options.hooks:
         from compactd.cli.commands.hook import report
 
@@ -166,6 +174,7 @@ COMMAND = Command(
         Option("--repair", "write a repaired copy to this file", field="output", metavar="OUT", is_file=True),
         FORCE,
         Flag("--hooks", "show what the installed hooks did, and what failed"),
+        Flag("--repair-hooks", "repair installed hooks whose program is gone"),
         Flag("--trust", "list the trusted folders, and those that are no longer trusted"),
         Flag("--authors", "show who wrote the text in the role user, in FILE or in all sessions"),
         Flag("--where", "list everything that contains the text on standard input"),

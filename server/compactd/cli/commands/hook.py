@@ -33,25 +33,34 @@ MAX_LOG_LINES = 20
 
 
 def report(page: Page) -> int:
-    """Print what the hooks on this machine did lately. Return `FAILED` if any of them failed."""
+    """Print what the hooks on this machine did lately. Return `FAILED` if any of them failed, or if a program
+    that they run is gone.
+    """
+    from compactd.cli.commands.doctor_hooks import broken_hooks, broken_line
+
+    broken = broken_hooks()
     found = tuple(read_log(os.environ))
     exposed = exposed_data(data_folder(os.environ))
     failed = sum(bool(line.failed) for line in found)
     if page.is_json:
         log = {"log": str(hooks_folder(os.environ)), "failed": failed, "lines": to_builtins(found)}
-        page.json({**log, "warnings": [exposed] if exposed else []})
-        return FAILED if failed else DONE
+        page.json({**log, "broken": broken, "warnings": [exposed] if exposed else []})
+        return FAILED if failed or broken else DONE
     page.line(f"hooks · {hooks_folder(os.environ)}")
     if exposed:
         page.line(exposed, "due")
+    for one in broken:
+        page.line(broken_line(one), "due")
+    if broken:
+        page.line("`compactd doctor --repair-hooks` repairs them")
     if not found:
         page.line("no hook has added anything to a context yet, and none has failed")
-        return DONE
+        return FAILED if broken else DONE
     told = plural(failed, "failure") if failed else "no failure"
     page.line(f"{plural(len(found), 'line')} in the log, {told}", "due" if failed else "")
     for line in found[-MAX_LOG_LINES:]:
         page.line(_log_line(line), "due" if line.failed else "")
-    return FAILED if failed else DONE
+    return FAILED if failed or broken else DONE
 
 
 def _log_line(line: HookLogLine) -> str:

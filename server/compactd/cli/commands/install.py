@@ -18,7 +18,9 @@ from compactd.integrations.hooks.install import (
     FileChange,
     exposed_program,
     install,
+    missing_programs,
     program,
+    stable_script,
 )
 from compactd.integrations.hooks.settings_change import WantedHooks, settings_path
 
@@ -83,12 +85,32 @@ def run(options: Options, page: Page) -> int:
             "run `compactd install` from there."
         )
         change = replace(change, notes=(*change.notes, told))
+    if not change.is_needed and (gone := missing_programs(path)):
+        told = (
+            f"these hooks run a program that is gone: {', '.join(gone)}. "
+            "`compactd doctor --repair-hooks` repairs them."
+        )
+        change = replace(change, notes=(*change.notes, told))
     show(page, change, agent, done=done, already="compactd's hooks are already installed")
     if done and not page.is_json:
+        page.line(what_runs())
         page.line(f"a copy of the previous settings is kept in {hooks_folder(os.environ)}")
         for text in AFTER[agent]:
             page.line(text)
     return DONE if change.is_needed else NOTHING_TO_DO
+
+
+def what_runs() -> str:
+    """Return which program the hooks run, and what would break it."""
+    from compactd._runtime.installation import what_breaks
+
+    script = stable_script()
+    if script is None:
+        return f"the hooks run {program()}"
+    return (
+        f"the hooks run {script}. {what_breaks(script)} "
+        "Afterwards, `compactd doctor --repair-hooks` repairs them."
+    )
 
 
 def show(page: Page, change: FileChange, agent: AgentName, *, done: bool, already: str) -> None:

@@ -28,7 +28,7 @@ Each call uses the newest session that was started in this folder (with --agent,
 newest of that agent). Sessions of other folders belong to other projects. The model
 cannot see them unless you name one with --session or allow all with --all-projects.
 
-Needs the extra: pip install 'compactd[mcp]'
+Needs the MCP library. If it is missing, the command prints the line that installs it.
 """
 
 
@@ -46,7 +46,11 @@ def run(options: Options, page: Page) -> int:
     if options.session is not None and (options.agent is not None or options.folder is not None):
         raise CommandError("--session cannot be combined with --agent or --folder.", exit_code=USAGE)
     if find_spec("mcp") is None:
-        raise CommandError("the MCP library is not installed.", hint="pip install 'compactd[mcp]'")
+        from compactd._runtime.installation import install_command
+
+        raise CommandError(
+            "the MCP library is not installed.", hint=f"Install it with: {install_command('mcp')}"
+        )
     import asyncio
 
     from compactd.integrations.mcp.server import serve

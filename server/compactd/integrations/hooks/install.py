@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -25,6 +26,7 @@ import msgspec
 from msgspec import Struct
 
 import compactd
+from compactd._runtime.installation import stable_program
 from compactd._runtime.programs import MARKS, project_root
 from compactd.integrations.hooks.events import AgentName
 from compactd.integrations.hooks.hook_state import hooks_folder
@@ -33,6 +35,8 @@ from compactd.integrations.hooks.settings_change import (
     WantedHooks,
     add_hooks,
     events_in,
+    programs_in,
+    repair_commands,
     upgrade_commands,
     without_hooks,
 )
@@ -180,11 +184,17 @@ class FileChange(Struct, frozen=True, kw_only=True):
 
 
 def program() -> str:
-    """Return the command that starts this `compactd`, quoted for a shell."""
-    script = _script()
+    """Return the command that starts this `compactd`, quoted for a shell. See `stable_script`."""
+    script = stable_script()
     if script is not None:
         return shlex.quote(str(script))
     return f"{shlex.quote(sys.executable)} {_isolation()} -m compactd"
+
+
+def stable_script() -> Path | None:
+    """Return the path of the script `compactd` that is likely to last longest; None if there is no script."""
+    script = _script()
+    return None if script is None else stable_program(script, os.environ.get("PATH"))
 
 
 def _script() -> Path | None:
@@ -214,7 +224,7 @@ def _isolation() -> str:
 
 def exposed_program() -> str | None:
     """Return why somebody else could change the program that the hooks run; None if nobody can."""
-    program = _script() or Path(sys.executable)
+    program = stable_script() or Path(sys.executable)
     for one in (program, program.resolve()):
         project = project_root(one.parent)
         if any((project / mark).exists() for mark in MARKS):
@@ -238,26 +248,72 @@ def install(
         added, notes = add_hooks(text, wanted)
     except NotSettings as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None
-    after = added.encode()
-    change = FileChange(path=place, before=before, after=after, notes=notes)
-    if dry_run or not change.is_needed:
-        return change
+    change = FileChange(path=place, before=before, after=added.encode(), notes=notes)
+    if change.is_needed and not dry_run:
+        _record_and_write(change, wanted, environ, is_repaired=False)
+    return change
+
+
+def repair(
+    path: Path, wanted: WantedHooks, environ: Mapping[str, str], *, dry_run: bool = False
+) -> FileChange:
+    """Replace each program that does not exist in the hooks of the settings at `path`, and add no hooks; with
+    `dry_run`, write nothing. Return the change. Raise `CannotChange`.
+    """
+    place = _place(path)
+    before = _read(place)
+    text = _text(before, place)
+    try:
+        after, _ = repair_commands(text, wanted, is_program) if text.strip() else (text, 0)
+    except NotSettings as error:
+        raise CannotChange(f"{place} cannot be changed: {error}") from None
+    change = FileChange(path=place, before=before, after=None if before is None else after.encode())
+    if change.is_needed and not dry_run:
+        _record_and_write(change, wanted, environ, is_repaired=True)
+    return change
+
+
+def missing_programs(path: Path) -> tuple[str, ...]:
+    """Return the programs that do not exist in the hooks of the settings at `path`. Raise `CannotChange`."""
+    place = _place(path)
+    try:
+        programs = programs_in(_text(_read(place), place))
+    except NotSettings as error:
+        raise CannotChange(f"{place} cannot be read: {error}") from None
+    return tuple(one for one in programs if not is_program(one))
+
+
+def is_program(path: str) -> bool:
+    """Return whether a program exists: a file that can be run, or a name that is found on the PATH."""
+    return shutil.which(str(Path(path).expanduser())) is not None
+
+
+def _record_and_write(
+    change: FileChange, wanted: WantedHooks, environ: Mapping[str, str], *, is_repaired: bool
+) -> None:
+    """Store how to undo the change, and carry it out. Raise `CannotChange`."""
+    place, before, after = change.path, change.before, change.after
+    assert after is not None
     made = [place.parent, *place.parent.parents]
     folders = tuple(str(folder) for folder in reversed(made) if not folder.exists())
     old = _record(environ, wanted.agent)
     if before is not None and old is not None and old.path == str(place) and old.is_of(before):
         before, folders = old.original_settings(before), old.folders
+        is_repaired = False
     try:
-        record = _record_of(place, folders, before, after, wanted)
+        # If the settings were changed after the installation, undoing a repair would restore commands that do
+        # not work. Without a new record, `uninstall` removes compactd's hooks and keeps the rest.
+        record = None if is_repaired else _record_of(place, folders, before, after, wanted)
     except (NotSettings, UnicodeDecodeError) as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None
     try:
         files.make_folder(hooks_folder(environ))
-        files.replace_file(_record_path(environ, wanted.agent), (msgspec.json.encode(record),), durable=True)
+        if record is not None:
+            data = msgspec.json.encode(record)
+            files.replace_file(_record_path(environ, wanted.agent), (data,), durable=True)
         _write(change)
     except OSError as error:
         raise CannotChange(f"{place} cannot be written: {error.strerror}") from error
-    return change
 
 
 def uninstall(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -39,13 +39,17 @@ _HOOK_COMMAND = re.compile(
 )
 _PY = r"py(?:thon)?[\d.]*(?:\.exe)?"
 _PYTHON = rf"(?:'[^']*{_PY}'|\"[^\"]*{_PY}\"|[^\s'\"]*{_PY})"
-_UNSAFE = re.compile(
-    rf"(?<!\S)(?:{_PYTHON}\s+-m\s+compactd|(?<!-m\s)compactd(?:\.exe)?)"
-    r"(?=\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b)"
-)
+_BEFORE_AGENT = r"(?=\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b)"
+_UNSAFE = re.compile(rf"(?<!\S)(?:{_PYTHON}\s+-m\s+compactd|(?<!-m\s)compactd(?:\.exe)?){_BEFORE_AGENT}")
 """A pattern for an unsafe program in a command of compactd that an earlier version or the user wrote: a
 Python that imports from the folder in which the agent works, or a name that is looked up on the PATH.
 """
+
+_SCRIPT = r"(?:'[^']*compactd(?:\.exe)?'|\"[^\"]*compactd(?:\.exe)?\"|[^\s'\"]*compactd(?:\.exe)?)"
+_PROGRAM = re.compile(
+    rf"(?<!\S)(?:(?P<python>{_PYTHON})(?:\s+-[IP])?\s+-m\s+compactd|(?<!-m\s)(?P<script>{_SCRIPT})){_BEFORE_AGENT}"
+)
+"""A pattern for the program in a command of compactd: its script, or a Python with compactd as a module."""
 
 
 class WantedHooks(Struct, frozen=True):
@@ -117,14 +121,50 @@ def upgrade_commands(text: str, wanted: WantedHooks) -> tuple[str, tuple[Edit, .
     """
     if _UNSAFE.search(f"{wanted.program} hook {wanted.agent}"):
         return text, ()
+    return _rewrite(text, lambda command: _UNSAFE.sub(lambda _: wanted.program, command))
+
+
+def repair_commands(text: str, wanted: WantedHooks, exists: Callable[[str], bool]) -> tuple[str, int]:
+    """Replace, in an agent's settings `text`, each program of a compactd hook that does not exist by the
+    program in `wanted`. Return (the new text, the number of commands that were changed). Raise `NotSettings`.
+    """
+
+    def repaired(command: str) -> str:
+        return _PROGRAM.sub(lambda m: m[0] if exists(_program_of(m)) else wanted.program, command)
+
+    text, edits = _rewrite(text, repaired)
+    return text, len(edits)
+
+
+def programs_in(text: str) -> tuple[str, ...]:
+    """Return the programs that compactd's hooks in an agent's settings `text` run, each once. Raise
+    `NotSettings`.
+    """
+    commands = [str(node.value) for node in _command_nodes(text)] if text.strip("\ufeff \t\r\n") else []
+    return tuple(dict.fromkeys(_program_of(m) for command in commands for m in _PROGRAM.finditer(command)))
+
+
+def _program_of(found: re.Match[str]) -> str:
+    return (found["python"] or found["script"]).strip("'\"")
+
+
+def _command_nodes(text: str) -> list[Node]:
+    """Return the strings in the hooks and in the status line, in order."""
     root = parse(text)
     places = [member.node for member in (root.find("hooks"), root.find("statusLine")) if member is not None]
-    found = [node for place in places for node in _string_nodes(place) if _UNSAFE.search(str(node.value))]
+    nodes = [node for place in places for node in _string_nodes(place)]
+    return sorted(nodes, key=lambda node: node.start)
+
+
+def _rewrite(text: str, change: Callable[[str], str]) -> tuple[str, tuple[Edit, ...]]:
+    """Return (the settings with each command changed by `change`, the commands that differ)."""
     edits: list[Edit] = []
     pieces: list[str] = []
     read = size = 0
-    for node in sorted(found, key=lambda node: node.start):
-        command = _UNSAFE.sub(lambda _: wanted.program, str(node.value))
+    for node in _command_nodes(text):
+        command = change(str(node.value))
+        if command == node.value:
+            continue
         pieces += (text[read : node.start], json.dumps(command, ensure_ascii=False))
         size += node.start - read
         edits.append(Edit(size, size + len(pieces[-1]), text[node.start : node.end]))

@@ -36,7 +36,7 @@ test("a setting that names nothing is told, and nothing else is taken in its pla
 test("where there is none, the message says what to do", async () => {
   const missing = await find(NOWHERE, there());
 
-  assert.ok("message" in missing && missing.message.includes("pip install compactd") && missing.message.includes("compactd.command"));
+  assert.ok("message" in missing && missing.message.includes("pipx install git+https://example.org/compactd/compactd") && missing.message.includes("compactd.command"));
 });
 
 test("on Windows the program has its ending", async () => {

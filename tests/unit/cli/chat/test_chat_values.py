@@ -337,7 +337,7 @@ def test_where_the_app_cannot_be_shown_one_line_says_why() -> None:
 
     assert why_no_app_in(**here) is None
     assert why_no_app_in(**{**here, "is_terminal": False}) == ""
-    assert "pip install 'compactd[tui]'" in str(why_no_app_in(**{**here, "has_textual": False}))
+    assert "pip install" in str(why_no_app_in(**{**here, "has_textual": False}))
     assert "cannot move the cursor" in str(why_no_app_in(**{**here, "term": "dumb"}))
     assert "20 by 24" in str(why_no_app_in(**{**here, "size": (20, 24)}))
 

@@ -7,8 +7,8 @@ project's notes, read 2026-11):
   other. A `cache_control` on a block makes it a breakpoint: the prefix up to and including that block is
   written to the cache. A `cache_control` of the request itself is a breakpoint on the last block.
 - At most 4 breakpoints. A breakpoint with a lifetime of 1 hour must come before those of 5 minutes.
-- A request reads the longest prefix that was written before: at a breakpoint or at one of the 19 blocks before
-  it (20 blocks are looked at for each breakpoint).
+- A request reads the longest prefix that was written before: at a breakpoint or at one of the 19 blocks
+  before it (20 blocks are looked at for each breakpoint).
 - A prefix with fewer tokens than the model's minimum is not written. Nothing is reported then.
 - A read starts the lifetime again.
 - Prices, in units of the input price: read 0.1, write 1.25 (5 minutes) or 2 (1 hour).

@@ -68,7 +68,7 @@ class Agent:
                     max_tokens=limit,
                     system=SYSTEM,
                     messages=request.plain_messages(),
-                    tools=TOOLS,
+                    tools=request.plain_tools(),
                 )
             except anthropic.APIStatusError as error:
                 failed = {"status": error.status_code, "body": error.response.text}

@@ -123,6 +123,7 @@ VALUES: dict[str, Any] = {
     "summary_deadline_s": 0.001,
     "max_cost": 1000.0,
     "constraint_tokens": 0,
+    "cache": "off",
     "retention_floor": 0.0,
 }
 """For each setting that needs trust, a value that an attacker might want."""

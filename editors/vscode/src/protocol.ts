@@ -99,6 +99,8 @@ export interface GivenSettings {
   max_cost?: number | null;
   /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget. */
   constraint_tokens?: number | null;
+  /** Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (Anthropic's `cache_control`, OpenAI's `prompt_cache_key`). `off`: no; for clients that set their own. */
+  cache?: string | null;
   /** A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
 }
@@ -742,6 +744,8 @@ export interface ContextResult {
   system?: string;
   /** The tools, in the format `format`. Left out if there are none. */
   tools?: Json[];
+  /** What the provider can read from its prompt cache. */
+  cache?: ContextCache;
 }
 
 /** A repair that was made so that a provider accepts the request. */
@@ -752,6 +756,24 @@ export interface RepairInfo {
   entry_id?: string | null;
   /** The call's id as the client gave it. Left out if the repair is about a whole message. */
   call_id?: string | null;
+}
+
+/** What the provider can read from its prompt cache. */
+export interface ContextCache {
+  /** The estimated tokens at the beginning of the request that are the same as in the newest request before, of this format. 0 for the first one. */
+  stable_tokens: number;
+  /** The bytes of that beginning: system prompt, tools and whole messages, without marks. */
+  stable_bytes: number;
+  /** The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other formats, and if the setting `cache` is `off`. */
+  breakpoints: CacheBreakpoint[];
+}
+
+/** A place up to which the provider may cache the request. */
+export interface CacheBreakpoint {
+  /** What ends there: the tools, the system prompt, the summary of a compaction, or a message. */
+  at: "tools" | "system" | "summary" | "messages";
+  /** How long the provider keeps it after it was last read. */
+  ttl: "5m" | "1h";
 }
 
 /** What a compaction did, or why it did nothing. Token counts are for the whole request. */

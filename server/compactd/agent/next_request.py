@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 
 import msgspec
 
@@ -11,6 +12,7 @@ from compactd.core.models.lookup import WANT_REASONING
 from compactd.formats.messages.base import render
 from compactd.models.providers.provider import Finished, ModelRequest, Provider
 from compactd.protocol.messages import ToolCall
+from compactd.session.prompt_cache import PreparedRequest, prepare_request
 from compactd.session.session import Session
 
 OUTPUT_TOKENS = 32_000
@@ -41,20 +43,36 @@ async def next_request(
     counter, name = session.counter, session.state.model.model
     session.note_sent_epoch(view.epoch)
     reasoning = provider.name in WANT_REASONING
-    made = await session.host.in_worker(
-        lambda: render(
-            provider.shape, system, tools, project(view.items, counter), name, with_reasoning=reasoning
+    fixed = sum(session.state.fixed)
+
+    def prepare() -> PreparedRequest:
+        projection = project(view.items, counter)
+        made = render(provider.shape, system, tools, projection, name, with_reasoning=reasoning)
+        return prepare_request(
+            session, provider.shape, made, projection, fixed_tokens=fixed, marks_system=True
         )
-    )
+
+    prepared = await session.host.in_worker(prepare)
+    made = prepared.rendered
     request = ModelRequest(
         model=model,
-        system=made.system,
+        system=made.system if prepared.system is None else prepared.system,
         messages=tuple(made.messages),
         tools=tuple(made.tools or ()),
         max_output_tokens=max_output_tokens,
         context_window=session.budget_status().window,
+        cache_key=_cache_key(session, provider),
     )
     return request, made.names
+
+
+def _cache_key(session: Session, provider: Provider) -> str | None:
+    """Return the key with which OpenAI sends a session's requests to the machine that has its cache
+    (platform.openai.com, "Prompt caching", `prompt_cache_key`, read 2026-11); None for other providers. It is
+    a hash, because session ids are the client's own."""
+    if provider.name != "openai" or session.resolved.settings.cache != "auto":
+        return None
+    return sha256(session.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def with_own_names(finished: Finished, names: Mapping[str, str]) -> Finished:

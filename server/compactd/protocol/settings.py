@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 Profile = Literal["default", "opal", "go-agent", "klaude", "evmts", "opencode"]
 StrategyChoice = Literal["auto", "summarize", "extract", "truncate"]
+CacheChoice = Literal["auto", "off"]
 Estimator = Literal["auto", "chars4", "tokenizer"]
 
 MAX_TOKENS = 2**53
@@ -88,6 +89,9 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every
     later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is
     1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget."""
+    cache: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(CacheChoice))})] | None = None
+    """Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks
+    (Anthropic's `cache_control`, OpenAI's `prompt_cache_key`). `off`: no; for clients that set their own."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
     """A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work
     is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to

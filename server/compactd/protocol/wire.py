@@ -226,6 +226,28 @@ class RepairInfo(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """The call's id as the client gave it. Left out if the repair is about a whole message."""
 
 
+class CacheBreakpoint(Wire, frozen=True, kw_only=True):
+    """A place up to which the provider may cache the request."""
+
+    at: Literal["tools", "system", "summary", "messages"]
+    """What ends there: the tools, the system prompt, the summary of a compaction, or a message."""
+    ttl: Literal["5m", "1h"]
+    """How long the provider keeps it after it was last read."""
+
+
+class ContextCache(Wire, frozen=True, kw_only=True):
+    """What the provider can read from its prompt cache."""
+
+    stable_tokens: int
+    """The estimated tokens at the beginning of the request that are the same as in the newest request before,
+    of this format. 0 for the first one."""
+    stable_bytes: int
+    """The bytes of that beginning: system prompt, tools and whole messages, without marks."""
+    breakpoints: tuple[CacheBreakpoint, ...]
+    """The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other
+    formats, and if the setting `cache` is `off`."""
+
+
 class ContextResult(Wire, frozen=True, kw_only=True):
     """Result of `session/context`: what the next model request must contain."""
 
@@ -242,6 +264,8 @@ class ContextResult(Wire, frozen=True, kw_only=True):
     """The system prompt. Left out if there is none, and in `openai`, where it is the first message."""
     tools: tuple[Raw, ...] | UnsetType = UNSET
     """The tools, in the format `format`. Left out if there are none."""
+    cache: ContextCache | UnsetType = UNSET
+    """What the provider can read from its prompt cache."""
 
     def plain_messages(self) -> list[Any]:
         """Return the messages as dicts, as a provider's SDK takes them. O(length of the messages)."""

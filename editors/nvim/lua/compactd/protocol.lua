@@ -51,6 +51,7 @@
 ---@field summary_deadline_s? number|nil The most seconds that a summariser may take, above 0. After that, the next strategy is used.
 ---@field max_cost? number|nil The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked.
 ---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget.
+---@field cache? string|nil Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (Anthropic's `cache_control`, OpenAI's `prompt_cache_key`). `off`: no; for clients that set their own.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
 --- Who the client is.
@@ -427,12 +428,24 @@
 ---@field repairs compactd.RepairInfo[] How the messages were changed, compared with the appended ones, so that the provider accepts them.
 ---@field system? string The system prompt. Left out if there is none, and in `openai`, where it is the first message.
 ---@field tools? any[] The tools, in the format `format`. Left out if there are none.
+---@field cache? compactd.ContextCache What the provider can read from its prompt cache.
 
 --- A repair that was made so that a provider accepts the request.
 ---@class compactd.RepairInfo
 ---@field kind string What was done. Values so far: `missing_result` (an error result was added for a call without one), `orphan_result` (a result without its call was left out), `duplicate_result` (a second result of one call was left out), `moved_result` (a late result was moved to its call), `renamed_call` (a `call_id` that was in use got a suffix), `empty_message` (a message without content was left out).
 ---@field entry_id? string|nil The entry that was repaired; for `missing_result` and `renamed_call`, the entry of the call.
 ---@field call_id? string|nil The call's id as the client gave it. Left out if the repair is about a whole message.
+
+--- What the provider can read from its prompt cache.
+---@class compactd.ContextCache
+---@field stable_tokens integer The estimated tokens at the beginning of the request that are the same as in the newest request before, of this format. 0 for the first one.
+---@field stable_bytes integer The bytes of that beginning: system prompt, tools and whole messages, without marks.
+---@field breakpoints compactd.CacheBreakpoint[] The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other formats, and if the setting `cache` is `off`.
+
+--- A place up to which the provider may cache the request.
+---@class compactd.CacheBreakpoint
+---@field at "tools"|"system"|"summary"|"messages" What ends there: the tools, the system prompt, the summary of a compaction, or a message.
+---@field ttl "5m"|"1h" How long the provider keeps it after it was last read.
 
 --- What a compaction did, or why it did nothing. Token counts are for the whole request.
 ---@class compactd.CompactionResult

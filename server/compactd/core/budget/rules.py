@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from compactd.core.history.message_kinds import MessageKind
 from compactd.protocol.messages import Strategy
-from compactd.protocol.settings import Estimator, StrategyChoice
+from compactd.protocol.settings import CacheChoice, Estimator, StrategyChoice
 
 MILLION = 1_000_000
 
@@ -200,6 +200,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     constraint_tokens: int | None = None
     """The most tokens of a summary for the user's constraints, word for word. None means the default of
     `core/constraints/constraints.py`."""
+    cache: CacheChoice = "auto"
+    """Whether requests are marked for the provider's prompt cache."""
     retention_floor: float = 0.5
     """The share of the facts that a model's summary must keep. A summary that keeps less is repaired or
     discarded."""

@@ -19,6 +19,7 @@ from compactd.protocol.errors import InvalidParams
 from compactd.protocol.settings import (
     MAX_DEADLINE_S,
     MAX_TOKENS,
+    CacheChoice,
     Estimator,
     GivenSettings,
     SettingValue,
@@ -72,6 +73,7 @@ _ONE_OF = {
     "profile": tuple(PROFILES),
     "strategy": get_args(StrategyChoice),
     "estimator": get_args(Estimator),
+    "cache": get_args(CacheChoice),
 }
 
 

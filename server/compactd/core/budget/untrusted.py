@@ -107,6 +107,7 @@ NEEDS_TRUST: Mapping[str, str] = {
     "summary_deadline_s": "it decides how long turns wait for a model's summary",
     "max_cost": "it decides how much money may be spent",
     "constraint_tokens": "it can drop your constraints from summaries",
+    "cache": "it changes what the provider charges for a request",
     "retention_floor": "it decides how poor a summary may be",
 }
 """What only the user and trusted sources may set, and why; each is the end of a sentence."""

@@ -13,6 +13,7 @@ from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.base import render
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams, StorageFailed
+from compactd.session.prompt_cache import prepare_request
 from compactd.session.search import search
 
 SEARCH_LIMIT = 20
@@ -33,7 +34,10 @@ class ReadHandlers(HandlerGroup):
 
         def context() -> wire.ContextResult:
             projection = project(view.items, counter)
-            made = render(params.format, system, tools, projection, model, with_reasoning=reasoning)
+            format = params.format or "neutral"
+            made = render(format, system, tools, projection, model, with_reasoning=reasoning)
+            prepared = prepare_request(session, format, made, projection, fixed_tokens=fixed)
+            made, cache = prepared.rendered, prepared.cache
             return wire.ContextResult(
                 messages=tuple(made.messages),
                 tokens=projection.tokens + fixed,
@@ -41,6 +45,11 @@ class ReadHandlers(HandlerGroup):
                 repairs=encode.to_wire(projection.repairs, tuple[wire.RepairInfo, ...]),
                 system=UNSET if made.system is None else made.system,
                 tools=UNSET if made.tools is None else tuple(made.tools),
+                cache=wire.ContextCache(
+                    stable_tokens=cache.stable_tokens,
+                    stable_bytes=cache.stable_bytes,
+                    breakpoints=encode.to_wire(cache.markers, tuple[wire.CacheBreakpoint, ...]),
+                ),
             )
 
         return context() if is_quick(view.items) else self._daemon.in_worker(context)

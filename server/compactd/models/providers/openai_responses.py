@@ -49,6 +49,8 @@ class ResponsesApi:
             body["tools"] = request.tools
         if request.max_output_tokens is not None:
             body["max_output_tokens"] = request.max_output_tokens
+        if request.cache_key is not None:
+            body["prompt_cache_key"] = request.cache_key
         return msgspec.json.encode(body)
 
     def reader(self) -> ResponsesReader:

@@ -51,6 +51,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     sent)."""
     context_window: int | None = None
     """The context window in tokens. Sent only to Ollama, which silently cuts longer prompts."""
+    cache_key: str | None = None
+    """Which requests share a beginning, for OpenAI's prompt cache (`prompt_cache_key`). None: not sent."""
     stream: bool = True
     """Whether the answer should arrive in pieces."""
 

@@ -10,6 +10,7 @@ now prints other words.
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shlex
@@ -24,20 +25,24 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
-SESSION = ROOT / "examples" / "session.jsonl"
+SESSIONS = {
+    "claude-code": ROOT / "examples" / "session.jsonl",
+    "codex": ROOT / "examples" / "handover" / "migration.jsonl",
+}
 PICTURE = ROOT / "docs" / "first-day.svg"
-COLUMNS = 92
+COLUMNS = 104
 COMMANDS = (
-    "compactd",
-    "compactd inspect --model sonnet",
-    "compactd compact --target 6k --output smaller.jsonl",
-    "compactd import --all",
-    "compactd search casefold --limit 2",
+    ("compactd", 14, 0),
+    ("compactd inspect", 14, 0),
+    ("compactd compact --target 6k --resumable", 8, 3),
+    ("compactd import --all", 6, 0),
+    ("compactd search casefold --limit 1", 6, 0),
 )
-MAX_LINES = 18
-"""Longer output is cut after this many lines."""
+"""Each command line, and how many lines of its output are shown: of the beginning, and of the end."""
 AGES_S = {"claude-code": 300.0, "codex": 7_500.0}
 """How many seconds ago each agent wrote its session last."""
+MODEL = "claude-sonnet-4-5-20250929"
+"""The example names no model. With this one, the picture shows a known window."""
 
 
 def lay_out(home: Path) -> Path:
@@ -51,10 +56,22 @@ def lay_out(home: Path) -> Path:
     for agent, place in places.items():
         target = home / place
         target.parent.mkdir(parents=True)
-        run(home, work, f"compactd convert {SESSION} {target} --to {agent}")
+        run(home, work, f"compactd convert {SESSIONS[agent]} {target} --to {agent}")
+        records = target.read_text("utf-8").splitlines()
+        target.write_text("".join(with_facts(one, work) for one in records), "utf-8")
         written = time.time() - AGES_S[agent]
         os.utime(target, (written, written))
     return work
+
+
+def with_facts(line: str, work: Path) -> str:
+    """Return a record with what the example lacks in a file of Claude Code: the folder, and the model."""
+    record = json.loads(line)
+    if "cwd" in record:
+        record["cwd"] = str(work)
+    if record.get("type") == "assistant" and isinstance(record.get("message"), dict):
+        record["message"]["model"] = MODEL
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def run(home: Path, work: Path, line: str) -> str:
@@ -81,30 +98,32 @@ def run(home: Path, work: Path, line: str) -> str:
     )
     if done.returncode:
         raise SystemExit(f"{line}: exit code {done.returncode}\n{done.stdout}")
-    return done.stdout.replace(str(home), "~")
+    mangled = re.sub("[^A-Za-z0-9]", "-", str(home))
+    return done.stdout.replace(mangled, "-home-ana").replace(str(home), "~")
 
 
 def drawn() -> str:
     """Return the picture, as SVG."""
-    console = Console(
-        record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="256"
-    )
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="256")
     with tempfile.TemporaryDirectory() as name:
         home = Path(name).resolve()
         work = lay_out(home)
-        for line in COMMANDS:
+        for line, first, last in COMMANDS:
             console.print(Text.assemble(("$ ", "green"), (line, "bold")))
             lines = run(home, work, line).rstrip("\n").split("\n")
-            shown = lines if len(lines) <= MAX_LINES else [*lines[: MAX_LINES - 1], "…"]
+            is_short = len(lines) <= first + last
+            shown = lines if is_short else [*lines[:first], "…", *(lines[-last:] if last else ())]
             console.print(Text.from_ansi("\n".join(shown)))
             console.print()
-    return console.export_svg(title="compactd", unique_id="first-day", font_aspect_ratio=0.61)
+    svg = console.export_svg(title="compactd", unique_id="first-day", font_aspect_ratio=0.61)
+    # Without the web font, which a viewer would fetch: a system font replaces it.
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
 
 def words(svg: str) -> str:
-    """Return the text of a picture. Times and paths may differ."""
+    """Return the text of a picture. Times and ids may differ."""
     text = unescape(" ".join(re.findall(r">([^<]+)</text>", svg))).replace("\xa0", " ")
-    return re.sub(r"\d+(?:\.\d+)? m?s\b|\s+", " ", text)
+    return re.sub(r"\d+(?:\.\d+)? m?s\b|\b[0-9a-f]{8}[0-9a-f-]{8,}|\s+", " ", text)
 
 
 def main(arguments: list[str]) -> int:

@@ -175,7 +175,7 @@ def _write(
     """Write the compacted session to `target`; if that is None, to where its agent finds it."""
     format = options.to or conversation.format
     session_id = new_session_id(format, target)
-    place = place_of(format, session_id, conversation.working_dir, source, os.environ)
+    place = place_of(format, session_id, conversation.working_dir or None, source, os.environ)
     if target is None:
         target = _new_place(format, place)
     file = compacted_file(client, daemon_session, conversation, format, session_id)
@@ -183,7 +183,7 @@ def _write(
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = check_writable(str(target), source, force=False)
     write_file(target, file.data)
-    resumption = how_to_resume(format, target, session_id, conversation.working_dir, place)
+    resumption = how_to_resume(format, target, session_id, conversation.working_dir or None, place)
     return _Written(path=target, format=format, file=file, session_id=session_id, resumption=resumption)
 
 

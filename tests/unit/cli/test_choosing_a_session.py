@@ -167,6 +167,20 @@ def test_a_deleted_folder_is_no_error(home) -> None:
     assert '"of_this_folder": false' in seen.text
 
 
+@pytest.mark.parametrize(("is_work_tree", "found"), [(True, "true"), (False, "false")])
+def test_below_the_top_of_a_work_tree_the_session_of_the_project_is_taken(home, is_work_tree, found) -> None:
+    inner = home / "src" / "parser"
+    inner.mkdir(parents=True)
+    if is_work_tree:
+        (home / ".git").mkdir()
+    script = f"cd {inner} && exec {' '.join(COMPACTD)} inspect --json"
+
+    seen = in_terminal(home, script, command=("sh", "-c"))
+
+    assert seen.code == 0
+    assert f'"of_this_folder": {found}' in seen.text
+
+
 # --- the list of --pick -------------------------------------------------------------------------------
 
 

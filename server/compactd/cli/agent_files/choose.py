@@ -92,12 +92,21 @@ def choose_file(name: str | None, *, pick: bool, agent: str | None, page: Page) 
 
 
 def newest_of(files: Sequence[AgentFile], folder: Path | None) -> Choice:
-    """Return the first of `files` whose agent worked in `folder`, otherwise the first one. `files` is not
-    empty.
+    """Return the first of `files` whose agent worked in `folder`, or else in a folder above it in the same
+    git work tree; otherwise the first one. `files` is not empty.
     """
-    own = next(files_of_folder(files, folder, os.environ), None) if folder else None
+    folders = _project_folders(folder) if folder else []
+    found = (next(files_of_folder(files, one, os.environ), None) for one in folders)
+    own = next((file for file in found if file is not None), None)
     file = own or files[0]
     return Choice(name=str(file.path), found=file, is_of_folder=own is not None)
+
+
+def _project_folders(folder: Path) -> list[Path]:
+    """Return `folder`, and those above it up to the top of its git work tree; if it is in none, only it."""
+    above = [folder, *folder.parents]
+    top = next((at for at, one in enumerate(above) if (one / ".git").exists()), 0)
+    return above[: top + 1]
 
 
 def current_folder() -> Path | None:

@@ -112,4 +112,4 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"\d+ tokens of 200000\n", done.stdout)
+    assert re.fullmatch(r"\[\{'role': 'user', .*\] \d+\n", done.stdout)

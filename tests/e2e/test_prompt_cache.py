@@ -130,7 +130,7 @@ def test_a_client_with_the_sdk_reads_each_request_before_from_the_cache(
     stable: list[tuple[int, int]] = []
     with Client() as client:
         started = client.session_start(
-            model=MODELS["anthropic"], system_prompt=SYSTEM, tools=TOOLS, persist=False
+            model="anthropic/claude-sonnet-5-5", system_prompt=SYSTEM, tools=TOOLS, persist=False
         )
         session_id = started.session_id
 
@@ -145,7 +145,7 @@ def test_a_client_with_the_sdk_reads_each_request_before_from_the_cache(
                 assert request.cache
                 stable.append((request.cache.stable_tokens, request.tokens))
                 answer = sdk.messages.create(
-                    model="claude-sonnet-4-5",
+                    model="claude-sonnet-5-5",
                     max_tokens=1_000,
                     system=str(request.system),
                     messages=request.plain_messages(),

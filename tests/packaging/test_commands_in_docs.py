@@ -8,10 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.support import session_files
 from tests.support.command_line import environment, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +67,12 @@ def lay_out(home: Path, sessions: Path) -> Path:
     for agent, place in places.items():
         (home / place).parent.mkdir(parents=True)
         shutil.copy(sessions / f"{agent}.jsonl", home / place)
+    other = home / ".claude/projects/-elsewhere/0e2f.jsonl"
+    other.parent.mkdir(parents=True)
+    answer = session_files.answered(1, session_files.text("Done."), usage=session_files.reported(9_000))
+    records = [session_files.asked("Go."), {**answer, "timestamp": datetime.now(UTC).isoformat()}]
+    session_files.claude_code(other, records)
+    os.utime(other, (1, 1))
     shutil.copy(sessions / "claude-code.jsonl", work / "session.jsonl")
     shutil.copy(ROOT / "README.md", work)
     (home / "bin").mkdir()

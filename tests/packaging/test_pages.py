@@ -29,7 +29,7 @@ PAGES = sorted(
 NODE_MODULES = ROOT / "examples" / "node" / "node_modules"
 
 PRINTED = {
-    "python": ["1 message, True\n", "40\n", "completed\n", "1001 No session has this id"],
+    "python": ["1 message, True\n", "40\n", "overflow True\n", "completed\n", "1001 No session has this id"],
     "node": ["1\n"],
 }
 """What the examples of a page print, or the beginning of it."""

@@ -744,7 +744,7 @@ export interface ContextResult {
   system?: string;
   /** The tools, in the format `format`. Left out if there are none. */
   tools?: Json[];
-  /** What the provider can read from its prompt cache. */
+  /** What the provider can read from its prompt cache. Left out in `neutral`, which goes to no provider. */
   cache?: ContextCache;
 }
 
@@ -760,7 +760,7 @@ export interface RepairInfo {
 
 /** What the provider can read from its prompt cache. */
 export interface ContextCache {
-  /** The estimated tokens at the beginning of the request that are the same as in the newest request before, of this format. 0 for the first one. */
+  /** The estimated tokens at the beginning of the request that are the same as in the request before it in this format. 0 if this process of the daemon has handed out none before. */
   stable_tokens: number;
   /** The bytes of that beginning: system prompt, tools and whole messages, without marks. */
   stable_bytes: number;

@@ -34,7 +34,7 @@ exit codes: 0 done, 1 failed or faults found, 2 wrong command line or no such fi
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line. Return the exit code (`framework/exit_codes.py`)."""
+    """Run the command line. Return the exit code (`cli/framework/exit_codes.py`)."""
     if instruction := os.environ.get("_COMPACTD_COMPLETE"):
         from compactd.cli.framework.registry import complete
 

@@ -239,8 +239,8 @@ class ContextCache(Wire, frozen=True, kw_only=True):
     """What the provider can read from its prompt cache."""
 
     stable_tokens: int
-    """The estimated tokens at the beginning of the request that are the same as in the newest request before,
-    of this format. 0 for the first one."""
+    """The estimated tokens at the beginning of the request that are the same as in the request before it in
+    this format. 0 if this process of the daemon has handed out none before."""
     stable_bytes: int
     """The bytes of that beginning: system prompt, tools and whole messages, without marks."""
     breakpoints: tuple[CacheBreakpoint, ...]
@@ -265,7 +265,7 @@ class ContextResult(Wire, frozen=True, kw_only=True):
     tools: tuple[Raw, ...] | UnsetType = UNSET
     """The tools, in the format `format`. Left out if there are none."""
     cache: ContextCache | UnsetType = UNSET
-    """What the provider can read from its prompt cache."""
+    """What the provider can read from its prompt cache. Left out in `neutral`, which goes to no provider."""
 
     def plain_messages(self) -> list[Any]:
         """Return the messages as dicts, as a provider's SDK takes them. O(length of the messages)."""

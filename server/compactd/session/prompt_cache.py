@@ -41,15 +41,19 @@ def prepare_request(
     fixed_tokens: int,
     marks_system: bool = False,
 ) -> PreparedRequest:
-    """Mark a request for the provider's cache, compare it with the one before, and remember it.
+    """Mark a request for the provider's cache, compare it with the one before, and remember it. If the same
+    request is handed out again, the result is the same again.
 
     `fixed_tokens` are the tokens of the system prompt and the tools. With `marks_system`, the system prompt
     is also marked, which makes it a list of blocks. No marks are set if the setting `cache` is `off`.
     O(bytes).
     """
     sent = fingerprint(made, projection.tokens + fixed_tokens)
-    same, stable_bytes, stable_tokens = common_beginning(session.last_sent.get(format), sent)
-    session.last_sent[format] = sent
+    newest, before = session.last_sent.get(format, (None, None))
+    if sent != newest:
+        newest, before = sent, newest
+        session.last_sent[format] = newest, before
+    same, stable_bytes, stable_tokens = common_beginning(before, sent)
     system: Raw | None = None
     markers: tuple[CacheMarker, ...] = ()
     if format == "anthropic" and session.resolved.settings.cache == "auto":

@@ -170,9 +170,9 @@ class Session:
         taken as a report about this context."""
         self.awaits_answer = False
         """True if the client was given a context and has not yet appended the model's answer."""
-        self.last_sent: dict[str, SentRequest] = {}
-        """By format, the newest request that was handed out since this process opened the session. Only
-        `prompt_cache.prepare_request` sets it."""
+        self.last_sent: dict[str, tuple[SentRequest, SentRequest | None]] = {}
+        """By format, the newest request that was handed out since this process opened the session, and the
+        newest before it that was another one. Only `prompt_cache.prepare_request` sets it."""
         self.operation: ExclusiveOperation | None = None
         self.facts: FactCache | None = None
         """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`

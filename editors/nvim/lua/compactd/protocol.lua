@@ -428,7 +428,7 @@
 ---@field repairs compactd.RepairInfo[] How the messages were changed, compared with the appended ones, so that the provider accepts them.
 ---@field system? string The system prompt. Left out if there is none, and in `openai`, where it is the first message.
 ---@field tools? any[] The tools, in the format `format`. Left out if there are none.
----@field cache? compactd.ContextCache What the provider can read from its prompt cache.
+---@field cache? compactd.ContextCache What the provider can read from its prompt cache. Left out in `neutral`, which goes to no provider.
 
 --- A repair that was made so that a provider accepts the request.
 ---@class compactd.RepairInfo
@@ -438,7 +438,7 @@
 
 --- What the provider can read from its prompt cache.
 ---@class compactd.ContextCache
----@field stable_tokens integer The estimated tokens at the beginning of the request that are the same as in the newest request before, of this format. 0 for the first one.
+---@field stable_tokens integer The estimated tokens at the beginning of the request that are the same as in the request before it in this format. 0 if this process of the daemon has handed out none before.
 ---@field stable_bytes integer The bytes of that beginning: system prompt, tools and whole messages, without marks.
 ---@field breakpoints compactd.CacheBreakpoint[] The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other formats, and if the setting `cache` is `off`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from compactd.core.history.projection import project
@@ -36,8 +36,15 @@ class ReadHandlers(HandlerGroup):
             projection = project(view.items, counter)
             format = params.format or "neutral"
             made = render(format, system, tools, projection, model, with_reasoning=reasoning)
-            prepared = prepare_request(session, format, made, projection, fixed_tokens=fixed)
-            made, cache = prepared.rendered, prepared.cache
+            told: wire.ContextCache | UnsetType = UNSET
+            if format != "neutral":
+                prepared = prepare_request(session, format, made, projection, fixed_tokens=fixed)
+                made, cache = prepared.rendered, prepared.cache
+                told = wire.ContextCache(
+                    stable_tokens=cache.stable_tokens,
+                    stable_bytes=cache.stable_bytes,
+                    breakpoints=encode.to_wire(cache.markers, tuple[wire.CacheBreakpoint, ...]),
+                )
             return wire.ContextResult(
                 messages=tuple(made.messages),
                 tokens=projection.tokens + fixed,
@@ -45,11 +52,7 @@ class ReadHandlers(HandlerGroup):
                 repairs=encode.to_wire(projection.repairs, tuple[wire.RepairInfo, ...]),
                 system=UNSET if made.system is None else made.system,
                 tools=UNSET if made.tools is None else tuple(made.tools),
-                cache=wire.ContextCache(
-                    stable_tokens=cache.stable_tokens,
-                    stable_bytes=cache.stable_bytes,
-                    breakpoints=encode.to_wire(cache.markers, tuple[wire.CacheBreakpoint, ...]),
-                ),
+                cache=told,
             )
 
         return context() if is_quick(view.items) else self._daemon.in_worker(context)

@@ -95,6 +95,7 @@ def test_what_is_read_back_is_the_compacted_context(client, source, session_id, 
     again = compact(client, back)[1]
 
     assert back.format == format
+    assert b"cache_control" not in made.data
     if format == "gemini":
         assert join_text_blocks(live.pop().content) == "(conversation continues)"
     else:

@@ -50,6 +50,8 @@ def compacted_file(
     if format == "compactd":
         return _journal(client, daemon_session)
     shape = format if format in RENDERABLE else "neutral"
+    # A file is no request, so it has no marks for the provider's prompt cache.
+    client.session_configure(session_id=daemon_session, compaction={"cache": "off"}, timeout_s=TIMEOUT_S)
     context = client.session_context(session_id=daemon_session, format=shape, timeout_s=TIMEOUT_S)
     if format in RENDERABLE:
         return _messages_file(context, conversation, format, session_id)

@@ -1,4 +1,4 @@
-"""Every command and Python example in the README, the start pages and the how-to pages runs as written, in a
+"""Every command and Python example in the README, the start, how-to and agent pages runs as written, in a
 home with the sessions of several agents."""
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs" / "start").glob("*.md")),
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("claude-code", "codex", "gemini-cli", "mcp")),
 ]
-INSTALLERS = ("pipx ", "uv ", "pip ", "make ")
-"""How the lines begin that install compactd or need a checkout. Other tests run these."""
+NOT_RUN = ("pipx ", "uv ", "pip ", "make ", "codex ")
+"""How the lines begin that install compactd or need a checkout, which other tests run, or another program."""
 NEEDS_MODEL = re.compile(r"compactd chat .*--model |compactd chat --session ID")
 
 
@@ -37,7 +38,7 @@ def commands_in(page: Path) -> list[str]:
     return [
         line
         for line in lines
-        if line.strip() and not line.startswith(INSTALLERS) and not NEEDS_MODEL.search(line)
+        if line.strip() and not line.startswith(NOT_RUN) and not NEEDS_MODEL.search(line)
     ]
 
 

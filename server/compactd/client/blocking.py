@@ -40,11 +40,15 @@ def _run(work: Coroutine[object, None, T]) -> T:
 
 
 def _in_thread(
-    work: Coroutine[object, None, None], closed_after: IO[bytes] | None = None
+    begin: Callable[[], Coroutine[object, None, None]], closed_after: IO[bytes] | None = None
 ) -> threading.Thread:
+    """Run the coroutine that `begin` returns in a thread. `begin` is called in that thread: Ctrl-C while the
+    thread starts would leave a coroutine that nobody awaits, and Python warns about it.
+    """
+
     def run() -> None:
         with closed_after or contextlib.nullcontext():
-            _run(work)
+            _run(begin())
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -104,8 +108,8 @@ class _Connection(Connection):
         self.pid, self.kill, self._stdin = self._process.pid, self._process.kill, stdin
         self._writing = threading.Lock()
         self._reading = {
-            "stdout": _in_thread(self.read_messages(_Pipe(stdout)), stdout),
-            "stderr": _in_thread(self.read_log(_Pipe(stderr)), stderr),
+            "stdout": _in_thread(lambda: self.read_messages(_Pipe(stdout)), stdout),
+            "stderr": _in_thread(lambda: self.read_log(_Pipe(stderr)), stderr),
         }
 
     def waiter(self) -> _Waiter:
@@ -221,7 +225,7 @@ class Client(DaemonClient, Calls):
     # --- for the shared code --------------------------------------------------------------------------
 
     def _begin(self, work: Coroutine[object, None, None]) -> None:
-        _in_thread(work)
+        _in_thread(lambda: work)
 
     async def _value(self, answered: object) -> object:
         return answered

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.support.command_line import ANSI, COMPACTD, environment
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 class Screen(NamedTuple):

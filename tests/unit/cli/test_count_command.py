@@ -52,14 +52,14 @@ def test_without_a_model_the_number_is_an_estimate(tmp_path: Path, text: Path) -
 def test_standard_input_is_counted(tmp_path: Path) -> None:
     for arguments in ((), ("-",)):
         done = subprocess.run(
-            [*COMPACTD, "count", *arguments, "--model", "gpt-5", "--json"],
+            [*COMPACTD, "count", *arguments, "--json"],
             input=TEXT.encode(),
             capture_output=True,
             env=environment(tmp_path),
             timeout=60,
             check=True,
         )
-        assert json.loads(done.stdout)["tokens"] == TOKENS
+        assert json.loads(done.stdout)["characters"] == len(TEXT)
 
 
 def test_several_files_have_a_line_each_and_a_sum(tmp_path: Path, text: Path) -> None:
@@ -67,9 +67,7 @@ def test_several_files_have_a_line_each_and_a_sum(tmp_path: Path, text: Path) ->
     other.write_text(TEXT * 2)
 
     seen = run(tmp_path, "count", text, other, "--model", "gpt-5")
-    narrow = run(
-        tmp_path, "count", "fox.txt", "two.md", "--model", "gpt-5", env={**TERMINAL, "COLUMNS": "40"}
-    )
+    narrow = run(tmp_path, "count", "fox.txt", "two.md", env={**TERMINAL, "COLUMNS": "40"})
 
     rows = [line.split() for line in seen.lines[1:4]]
     assert [(row[-1].rpartition("/")[2], row[1], row[2]) for row in rows] == [

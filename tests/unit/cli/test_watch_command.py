@@ -342,7 +342,7 @@ def test_a_newer_session_of_the_agent_is_followed_from_then_on(tmp_path) -> None
 def test_without_a_file_a_newer_session_of_any_agent_of_the_folder_is_followed(tmp_path) -> None:
     folder = tmp_path.resolve()
     agent_homes.write_session(folder, "claude-code", folder, "own", age_s=300)
-    later = agent_homes.write_session(folder, "codex", folder, "later", age_s=100)
+    later = agent_homes.write_session(folder, "codex", folder, "later", age_s=65)
     later.rename(folder / "later")
     with watching(folder) as watch:
         first = watch.stdout.readline()

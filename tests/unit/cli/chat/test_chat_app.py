@@ -388,15 +388,14 @@ async def test_the_context_follows_the_width_of_the_window(client: AsyncClient) 
         await stage.says("/context")
         wide = stage.lines()
         await stage.pilot.resize_terminal(40, 30)
-        await stage.rests()
-        assert max(map(len, stage.lines())) <= 40
+        await stage.until(lambda: max(map(len, stage.lines())) <= 40, "40 columns")
         await stage.pilot.resize_terminal(100, 30)
-        await stage.rests()
 
-        assert stage.lines() == wide
+        await stage.until(lambda: stage.lines() == wide, "\n".join(wide))
         await stage.pilot.resize_terminal(130, 30)
-        await stage.rests()
-        assert not isinstance(stage.app.screen, ContextScreen), "the panel is next to the conversation"
+        await stage.until(
+            lambda: not isinstance(stage.app.screen, ContextScreen), "the panel next to the conversation"
+        )
         assert stage.app.panel.display
 
 
@@ -501,14 +500,13 @@ async def test_a_window_made_tiny_and_large_again_shows_the_same(client: AsyncCl
         await stage.says("/compact --keep 4")
         if screen:
             await stage.sends(screen)
-            await stage.pilot.pause()
+            await stage.until(lambda: len(stage.app.screen_stack) > 1, screen)
         before = stage.lines()
         for size in ((30, 8), (200, 60), (5, 3), (30, 8), (100, 30)):
             await stage.pilot.resize_terminal(*size)
             await stage.pilot.pause()
-        await stage.pilot.pause(0.1)
         if screen != "/context":
-            assert stage.lines() == before
+            await stage.until(lambda: stage.lines() == before, "\n".join(before))
         if screen == "/sessions":
             await stage.presses("escape")
 

@@ -508,11 +508,11 @@ COMMAND = Command(
     examples=(
         (
             "compactd compact",
-            "compact the newest session of this folder's agents, and only show the result",
+            "show what a compaction of this folder's newest session would do",
         ),
         (
             "compactd compact session.jsonl --target 16k --output small.jsonl",
-            "compact to 16,000 tokens and write the result as a session file of the same kind",
+            "compact to 16,000 tokens and write a session file of the same kind",
         ),
         (
             "compactd compact ~/.claude/projects/*/SESSION.jsonl --resumable",

@@ -48,7 +48,7 @@ SUPPORTED_FILES_HINT = fill(
     f"compactd reads session files of {', '.join(row.title for row in SESSION_FORMATS[1:] if row.reader)} "
     "and compactd. It also reads messages in the format of OpenAI, Anthropic or Gemini, or in compactd's "
     "neutral format, as a JSON list or as one message per line.",
-    84,
+    79,
 )
 
 

@@ -242,6 +242,26 @@ def test_all_that_was_lost_is_listed_on_demand(home) -> None:
     assert all(f"\n  {' '.join(fact.split())}\n" in whole.out for fact in retention["lost"])
 
 
+def test_if_nothing_is_kept_no_number_of_details_is_invented(home) -> None:
+    names = [f"src/part_{number}.py" for number in range(80)]
+    messages = [
+        {"role": role, "content": f"{name} {session_files.filler(60)}"}
+        for name in names
+        for role in ("user", "assistant")
+    ]
+    file = home / "names.json"
+    file.write_text(json.dumps([*messages, {"role": "user", "content": "Go on."}]))
+    command = ("compact", file, "--target", "100", "--strategy", "truncate")
+
+    short, whole, data = run_each(home, command, (*command, "--lost"), (*command, "--json"))
+
+    retention = data.json["retention"]
+    assert (retention["kept"], len(retention["lost"])) == (0, 50)
+    assert re.search(r"^kept +0 % of .*: 0 of at least 50$", short.out, re.M)
+    assert "\nlost (all details that came up more than once): " in short.out
+    assert "\n  and perhaps others that were used less\n" in whole.out
+
+
 def test_it_starts_from_the_context_in_force_and_all_takes_the_whole_file(home) -> None:
     summary = {"isCompactSummary": True}
     talk = [

@@ -431,20 +431,28 @@ def _retention_text(retention: Retention) -> str:
         return "no detail (such as a path or a number) occurred more than once in the removed messages"
     return (
         f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
-        f" {retention.kept:,} of {total:,}"
+        f" {retention.kept:,} of {'at least ' if not _is_total_known(retention) else ''}{total:,}"
     )
 
 
 def _facts_total(retention: Retention) -> int:
     """Return the number of facts, kept and lost. The number is computed from the score, because
-    `retention.lost` contains at most 50 facts.
+    `retention.lost` contains at most `MAX_LOST` facts.
     """
     return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
 
 
+def _is_total_known(retention: Retention) -> bool:
+    """Return whether `_facts_total` is exact. If it is not, all facts are lost, and there may be more."""
+    from compactd.core.summary.retention import MAX_LOST
+
+    return bool(retention.kept) or len(retention.lost) < MAX_LOST
+
+
 def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     total = _facts_total(retention)
-    head = f"lost ({total - retention.kept:,} of {total:,} details that came up more than once)"
+    count = f"{total - retention.kept:,} of {total:,}" if _is_total_known(retention) else "all"
+    head = f"lost ({count} details that came up more than once)"
     if not show_all:
         some = " · ".join(one_line(fact) for fact in retention.lost[:MAX_LOST_SHOWN])
         more = " · …" if len(retention.lost) > MAX_LOST_SHOWN else ""
@@ -454,7 +462,9 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     for fact in retention.lost:
         page.line(f"  {one_line(fact)}")
     left = total - retention.kept - len(retention.lost)
-    if left > 0:
+    if not _is_total_known(retention):
+        page.line("  and perhaps others that were used less")
+    elif left > 0:
         page.line(f"  and {left:,} that were used less")
 
 

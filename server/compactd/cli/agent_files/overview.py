@@ -206,7 +206,8 @@ def _agent_lines(agents: Sequence[AgentSummary], columns: int, now: float) -> li
     if columns < NARROW:
         lines = []
         for name, count, size, age in rows:
-            lines += [f"  {name}", f"    {', '.join(part for part in (count, size, age) if part)}"]
+            about = ", ".join(part for part in (count, size, age) if part)
+            lines += [f"  {name}", *wrap(about, columns, initial_indent="    ", subsequent_indent="    ")]
         return lines
     name_columns, count_columns, size_columns = (max(len(row[at]) for row in rows) for at in range(3))
     return [

@@ -158,6 +158,17 @@ def test_what_is_suggested_fits_what_was_found() -> None:
             assert all(line.split()[1] in COMMANDS for line in commands)
 
 
+def test_after_an_import_a_search_is_suggested_instead(tmp_path) -> None:
+    write_session(tmp_path, "claude-code", tmp_path, age_s=3600)
+
+    before = suggested(run(tmp_path).out)
+    run(tmp_path, "import", "--all")
+    after = suggested(run(tmp_path).out)
+
+    assert before == ["compactd inspect", "compactd usage", "compactd import --all"]
+    assert after == ["compactd inspect", "compactd usage", "compactd search WORDS"]
+
+
 def test_the_suggested_commands_work(tmp_path) -> None:
     write_session(tmp_path, "claude-code", tmp_path, age_s=3600)
 

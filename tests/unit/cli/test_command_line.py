@@ -69,6 +69,16 @@ def test_help_is_printed_on_demand(tmp_path) -> None:
     assert max(len(line) for one in (asked, compact, serve) for line in one.lines) <= 80
 
 
+@pytest.mark.parametrize("command", [("inspect", "-"), ("classify", "-")])
+def test_a_command_that_reads_from_the_terminal_says_so(tmp_path, command) -> None:
+    text = '[{"role": "user", "content": "Hello."}]\n\x04'
+
+    seen = in_terminal(tmp_path, *command, typed=[("press Ctrl-D", text)])
+
+    assert "Type or paste the text, then press Ctrl-D on a line of its own." in seen.lines[0]
+    assert seen.code in (0, 3)
+
+
 def test_a_terminal_breaks_errors_between_words_and_never_within_a_path(tmp_path) -> None:
     path = "/nowhere/" + "a-folder-with-a-long-name/" * 4 + "session.jsonl"
 

@@ -188,6 +188,13 @@ class Page:
         sys.stdout.write(visible_json(data.decode("utf-8", "replace")) + "\n")
 
 
+def ask_for_text() -> None:
+    """If standard input is a terminal, say on standard error that a text is expected there."""
+    if sys.stdin.isatty():
+        sys.stderr.write("Type or paste the text, then press Ctrl-D on a line of its own.\n")
+        sys.stderr.flush()
+
+
 def write_errors(lines: Iterable[str]) -> None:
     """Write lines to standard error. In a terminal, they are wrapped between words. Long words, such as
     paths, stay whole.

@@ -107,6 +107,24 @@ def test_what_is_within_the_tokens_to_keep_is_not_compacted_and_ends_with_3(home
     assert (data.code, data.json["compacted"], data.json["tokens_saved"]) == (3, False, 0)
 
 
+def test_a_target_above_the_messages_names_what_the_file_leaves_out_and_a_smaller_target(home) -> None:
+    report = session_files.reported(30_000)
+    talk = [session_files.asked(f"Check page {number}. {session_files.filler(900)}") for number in range(6)]
+    answer = session_files.answered(1, session_files.text("Checked."), usage=report)
+    file = session_files.claude_code(home / "target.jsonl", [*talk, answer])
+
+    seen, data = run_each(
+        home, ("compact", file, "--target", "1m"), ("compact", file, "--target", "1m", "--json")
+    )
+
+    first, besides, force = seen.lines
+    taken = int(re.search(r"the request takes ([\d,]+) tokens", first)[1].replace(",", ""))
+    missing = data.json["context"]["parts"]["not_in_file"]
+    assert besides == f"Besides, {missing:,} tokens are system prompt and tools (not in the file)."
+    assert taken + missing == data.json["tokens_before"]
+    assert re.fullmatch(r"To compact nevertheless, keep less: --target \dk or --keep-messages 2", force)
+
+
 def test_what_cannot_fit_fails_and_says_so_first(home, long) -> None:
     text, data = run_each(
         home, ("compact", long, "--target", 10), ("compact", long, "--target", 10, "--json")

@@ -319,6 +319,8 @@ def _show(page: Page, done: _CommandResult) -> None:
     if not result.compacted:
         # Every reason of the daemon starts with these words, which the line already contains.
         page.line(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
+        if missing := done.context.not_in_file:
+            page.line(f"Besides, {missing:,} tokens are system prompt and tools (not in the file).")
         page.line(_how_to_force(done))
         if done.options.output or done.options.resumable:
             page.line("nothing was written")
@@ -360,7 +362,8 @@ def _how_to_force(done: _CommandResult) -> str:
     if options.keep_messages == 1:
         return "--keep-messages 1 already keeps as little as possible."
     smaller = done.context.estimate // 2 // 1000
-    target = f"--target {smaller}k or " if smaller and not options.target else ""
+    is_smaller = smaller and (options.target is None or smaller * 1000 < options.target)
+    target = f"--target {smaller}k or " if is_smaller else ""
     return f"To compact nevertheless, keep less: {target}--keep-messages {2 if count > 4 else 1}"
 
 

@@ -23,13 +23,13 @@ usage: compactd [COMMAND ...]
   (no command)     show which sessions are on this machine, and what to try
   --version
 
-FILE is a session file of Claude Code, Codex CLI, Gemini CLI, pi, OpenCode, Cline or
-another program (`convert --help` lists them), or messages in the format of OpenAI,
-Anthropic or Gemini.
+FILE is a session file of Claude Code, Codex CLI, Gemini CLI, pi, OpenCode,
+Cline or another program (`convert --help` lists them), or messages in the
+format of OpenAI, Anthropic or Gemini.
 `compactd COMMAND --help` describes a command and shows examples.
 
-exit codes: 0 done, 1 failed or faults found, 2 wrong command line or no such file,
-            3 nothing to do or nothing found
+exit codes: 0 done, 1 failed or faults found, 2 wrong command line or no such
+            file, 3 nothing to do or nothing found
 """
 
 
@@ -93,7 +93,9 @@ def _overview(*, is_json: bool) -> int:
 def _unknown(name: str) -> int:
     from difflib import get_close_matches
 
+    from compactd.cli.framework.page import write_errors
+
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"The commands are: {', '.join(COMMANDS)}."
-    sys.stderr.write(f"compactd has no command {name!r}. {hint} See `compactd --help`.\n")
+    write_errors([f"compactd has no command {name!r}. {hint} See `compactd --help`."])
     return 2

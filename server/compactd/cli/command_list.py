@@ -27,7 +27,7 @@ COMMANDS = {
     "sessions": CommandSummary("", "list stored sessions; `sessions delete ID` removes one"),
     "models": CommandSummary("[NAME]", "show a model's window, limits and prices, with their source"),
     "count": CommandSummary("[FILE]", "count the tokens of texts and session files, for a model"),
-    "classify": CommandSummary("FILE", "say if a provider's error is a context overflow, and what to do"),
+    "classify": CommandSummary("FILE", "say if a provider's error is an overflow, and what to do"),
     "schema": CommandSummary("[KIND]", "print the protocol as JSON Schema or OpenRPC"),
     "completion": CommandSummary("", "print the completion script for bash, zsh or fish"),
     "conformance": CommandSummary("", "test if a program implements the protocol correctly"),

@@ -155,6 +155,16 @@ def test_options_that_contradict_each_other_are_refused(home) -> None:
     assert set(seen[5].json) == {"error"}
 
 
+def test_the_name_of_an_agent_in_the_place_of_a_file_is_explained(home) -> None:
+    seen = run(home, "inspect", "gemini")
+
+    assert (seen.code, seen.out) == (2, "")
+    assert seen.err == (
+        "cannot read gemini: there is no such file.\n"
+        "The newest session of Gemini CLI: leave out FILE, and add --agent gemini-cli.\n"
+    )
+
+
 def test_a_deleted_folder_is_no_error(home) -> None:
     gone = home / "gone"
     gone.mkdir()

@@ -66,7 +66,32 @@ def test_help_is_printed_on_demand(tmp_path) -> None:
     assert (compact.code, serve.code) == (0, 0)
     assert "--target N" in compact.out
     assert "JSON-RPC" in serve.out
-    assert max(len(line) for one in (asked, compact, serve) for line in one.lines) <= 86
+    assert max(len(line) for one in (asked, compact, serve) for line in one.lines) <= 80
+
+
+@pytest.mark.parametrize("command", [("inspect", "-"), ("classify", "-")])
+def test_a_command_that_reads_from_the_terminal_says_so(tmp_path, command) -> None:
+    text = '[{"role": "user", "content": "Hello."}]\n\x04'
+
+    seen = in_terminal(tmp_path, *command, typed=[("press Ctrl-D", text)])
+
+    assert "Type or paste the text, then press Ctrl-D on a line of its own." in seen.lines[0]
+    assert seen.code in (0, 3)
+
+
+def test_a_terminal_breaks_errors_between_words_and_never_within_a_path(tmp_path) -> None:
+    path = "/nowhere/" + "a-folder-with-a-long-name/" * 4 + "session.jsonl"
+
+    unknown = in_terminal(tmp_path, "frobnicate")
+    missing = in_terminal(tmp_path, "inspect", path)
+
+    assert (unknown.code, missing.code) == (2, 2)
+    assert len(unknown.lines) > 2
+    assert max(map(len, unknown.lines)) <= 80
+    assert " ".join(unknown.lines).startswith(
+        "compactd has no command 'frobnicate'. The commands are: compact,"
+    )
+    assert any(f"{path}:" in line for line in missing.lines)
 
 
 def test_what_is_no_session_file_is_refused_with_the_formats_that_are_known(tmp_path) -> None:
@@ -106,7 +131,7 @@ def test_what_is_no_session_file_is_refused_with_the_formats_that_are_known(tmp_
         "loop: Too many levels of symbolic links.",
         "huge has 2,147,483,648 bytes; at most 268,435,456 are read.",
     ]
-    assert all("Claude Code, pi, Codex CLI" in one.err for one in (missing, *others[:-1]))
+    assert all("Claude Code, pi, Codex CLI" in one.err for one in others[1:5])
     assert all("Traceback" not in one.err and one.out == "" for one in (missing, *others))
 
 

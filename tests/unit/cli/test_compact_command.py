@@ -107,6 +107,24 @@ def test_what_is_within_the_tokens_to_keep_is_not_compacted_and_ends_with_3(home
     assert (data.code, data.json["compacted"], data.json["tokens_saved"]) == (3, False, 0)
 
 
+def test_a_target_above_the_messages_names_what_the_file_leaves_out_and_a_smaller_target(home) -> None:
+    report = session_files.reported(30_000)
+    talk = [session_files.asked(f"Check page {number}. {session_files.filler(900)}") for number in range(6)]
+    answer = session_files.answered(1, session_files.text("Checked."), usage=report)
+    file = session_files.claude_code(home / "target.jsonl", [*talk, answer])
+
+    seen, data = run_each(
+        home, ("compact", file, "--target", "1m"), ("compact", file, "--target", "1m", "--json")
+    )
+
+    first, besides, force = seen.lines
+    taken = int(re.search(r"the request takes ([\d,]+) tokens", first)[1].replace(",", ""))
+    missing = data.json["context"]["parts"]["not_in_file"]
+    assert besides == f"Besides, {missing:,} tokens are system prompt and tools (not in the file)."
+    assert taken + missing == data.json["tokens_before"]
+    assert re.fullmatch(r"To compact nevertheless, keep less: --target \dk or --keep-messages 2", force)
+
+
 def test_what_cannot_fit_fails_and_says_so_first(home, long) -> None:
     text, data = run_each(
         home, ("compact", long, "--target", 10), ("compact", long, "--target", 10, "--json")
@@ -240,6 +258,26 @@ def test_all_that_was_lost_is_listed_on_demand(home) -> None:
     line = next(line for line in short.lines if line.startswith(head))
     assert retention["lost"][0] in line
     assert all(f"\n  {' '.join(fact.split())}\n" in whole.out for fact in retention["lost"])
+
+
+def test_if_nothing_is_kept_no_number_of_details_is_invented(home) -> None:
+    names = [f"src/part_{number}.py" for number in range(80)]
+    messages = [
+        {"role": role, "content": f"{name} {session_files.filler(60)}"}
+        for name in names
+        for role in ("user", "assistant")
+    ]
+    file = home / "names.json"
+    file.write_text(json.dumps([*messages, {"role": "user", "content": "Go on."}]))
+    command = ("compact", file, "--target", "100", "--strategy", "truncate")
+
+    short, whole, data = run_each(home, command, (*command, "--lost"), (*command, "--json"))
+
+    retention = data.json["retention"]
+    assert (retention["kept"], len(retention["lost"])) == (0, 50)
+    assert re.search(r"^kept +0 % of .*: 0 of at least 50$", short.out, re.M)
+    assert "\nlost (all details that came up more than once): " in short.out
+    assert "\n  and perhaps others that were used less\n" in whole.out
 
 
 def test_it_starts_from_the_context_in_force_and_all_takes_the_whole_file(home) -> None:

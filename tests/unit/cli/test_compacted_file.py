@@ -168,6 +168,16 @@ def test_each_agent_gets_its_own_place_and_command(tmp_path: Path) -> None:
     assert told("aider")[1][0].endswith(f"aider --restore-chat-history --chat-history-file {out}")
 
 
+@pytest.mark.parametrize("format", ["claude-code", "codex", "gemini-cli", "pi", "opencode", "aider"])
+def test_the_commands_find_the_file_from_any_folder(tmp_path: Path, format: str) -> None:
+    place = place_of(format, ID, "/work/app", tmp_path / "source.jsonl", {"HOME": str(tmp_path)})
+
+    resumption = how_to_resume(format, Path("small.jsonl"), ID, "/work/app", place)
+
+    assert resumption is not None
+    assert f" {Path.cwd() / 'small.jsonl'}" in " && ".join(resumption.commands)
+
+
 def test_gemini_cli_and_claude_code_files_go_where_the_project_already_has_files(tmp_path: Path) -> None:
     chats = tmp_path / ".gemini" / "tmp" / "app" / "chats"
     chats.mkdir(parents=True)

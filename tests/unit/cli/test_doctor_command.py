@@ -140,3 +140,13 @@ def test_a_file_that_is_huge_a_loop_or_binary_is_refused_in_two_lines(home) -> N
     assert "2,147,483,648 bytes; at most 268,435,456 are read" in seen[0].err
     assert "Too many levels of symbolic links" in seen[1].err
     assert "it looks binary" in seen[2].err
+
+
+def test_without_a_file_it_says_what_it_can_examine(home) -> None:
+    seen, trust = run(home, "doctor"), run(home, "doctor", "--trust")
+
+    assert (seen.code, trust.out) == (0, "no folder is trusted\n")
+    assert seen.out == (
+        "no folder is trusted\n"
+        "`compactd doctor FILE` examines a session file, `compactd doctor --hooks` the hooks\n"
+    )

@@ -362,6 +362,7 @@ NOT_RUN = {
     "codex mcp": "another program",
     "opencode acp": "another program",
     "curl ": "needs a provider",
+    "--pick": "needs a terminal",
     "compactd watch": "goes on until Ctrl-C",
 }
 """Words of examples that are not run, and why. `compactd watch --once` ends, and is run."""
@@ -421,6 +422,10 @@ def prepare_examples(home: Path) -> None:
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.join(COMPACTD)} "$@"\n')
     program.chmod(0o755)
+    (home / "docs").mkdir()
+    for page in ("README.md", "docs/index.md"):
+        (home / page).write_text("# The ledger\n")
+    subprocess.run(["git", "init", "-q", home], check=True, timeout=DEADLINE_S)
     project = home / ".claude" / "projects" / "-home-someone"
     project.mkdir(parents=True)
     for path in (home / "session.jsonl", home / "chat.md", project / "SESSION.jsonl"):

@@ -109,6 +109,29 @@ def test_the_cost_is_that_of_the_reports_at_the_registrys_prices(ledger) -> None
     assert f"${dollars:.2f}   by 8 usage reports in the file, 51 % of input from cache" in text.out
 
 
+def test_the_cost_counts_each_request_once_at_the_price_of_its_own_model_as_usage_does(home) -> None:
+    lasting = {
+        "cache_creation_input_tokens": 100_000,
+        "cache_creation": {"ephemeral_1h_input_tokens": 100_000},
+    }
+    first = answered(1, text("Read."), usage={**reported(40_000), **lasting})
+    small = answered(2, text("A sub-agent's."), usage=reported(1_000_000))
+    small["message"]["model"] = "claude-haiku-4-5-20251001"
+    file = claude_code(
+        home / "models.jsonl", [asked("Check it."), first, first, {**small, "isSidechain": True}]
+    )
+
+    shown, data, usage = run_each(
+        home, ("inspect", file), ("inspect", file, "--json"), ("usage", file, "--json")
+    )
+
+    # $5 in, twice that for what stays in the cache for an hour, $25 out; claude-haiku-4-5: $1 in, $5 out
+    dollars = (40_000 * 5 + 100_000 * 10 + 10 * 25 + 1_000_000 * 1 + 10 * 5) / 1_000_000
+    assert data.json["cost"]["dollars"] == pytest.approx(dollars)
+    assert usage.json["total"]["cost_usd"] == pytest.approx(dollars)
+    assert f"${dollars:.2f}   by 2 usage reports of 2 models in the file, 0 % of input" in shown.out
+
+
 def test_the_largest_entries_say_which_tool_on_what_and_what_is_odd_about_them(ledger) -> None:
     text, data = ledger
 

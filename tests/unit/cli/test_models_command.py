@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from time import time
 
 import pytest
@@ -278,6 +279,19 @@ def test_an_unknown_name_gets_similar_names(home) -> None:
 
     assert typo.lines[-1].startswith("did you mean anthropic/claude-opus-4-5")
     assert "did you mean" not in none.out
+
+
+def test_the_makers_own_names_are_suggested_first_and_a_date_is_no_version(home) -> None:
+    typo, family, provider = run_each(
+        home, ("models", "claud-sonet"), ("models", "gpt"), ("models", "anthropic")
+    )
+
+    named = re.findall(r"[\w-]+(?=/)", typo.lines[-1])
+    assert set(named) == {"anthropic"}
+    assert not re.search(r"20\d\d-\d\d-\d\d", " ".join(family.lines[-2:]))
+    assert provider.lines[-1] == (
+        "anthropic is a provider; `compactd models --provider anthropic` lists its models"
+    )
 
 
 def test_an_alias_is_the_newest_model_of_that_name(home) -> None:

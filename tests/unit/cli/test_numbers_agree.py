@@ -30,7 +30,7 @@ PARTS = (
 def test_every_command_gives_the_same_totals_and_parts_that_add_up(file, tmp_path) -> None:
     page = tmp_path / "page.html"
 
-    inspect, watch, compact, diff = (
+    inspect, watch, compact, diff, usage = (
         # One after the other: some recordings are large, and machines are busy.
         run(tmp_path, *command, "--json", timeout_s=600)
         for command in (
@@ -38,6 +38,7 @@ def test_every_command_gives_the_same_totals_and_parts_that_add_up(file, tmp_pat
             ("watch", file, "--once"),
             ("compact", file, "--dry-run"),
             ("diff", file),
+            ("usage", file),
         )
     )
 
@@ -77,3 +78,7 @@ def test_every_command_gives_the_same_totals_and_parts_that_add_up(file, tmp_pat
         assert result["tokens_before"] - result["tokens_saved"] == result["tokens_after"]
     assert ("steps" in (watched["forecast"] or {})) == ("steps" in (seen["compacts"]["forecast"] or {}))
     assert watched["forecast"] == seen["compacts"]["forecast"]
+    if usage.code == 0:
+        spent = usage.json["total"]
+        cost = (seen["cost"]["dollars"], seen["cost"]["reports"], seen["cost"]["cached_share"])
+        assert cost == pytest.approx((spent["cost_usd"], spent["requests"], spent["cached_share"]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.cli.agent_files.overview import look_around, overview_lines, suggest
+from compactd.cli.agent_files.overview import AgentSummary, Overview, look_around, overview_lines, suggest
 from compactd.cli.agent_files.places import AgentFile
 from compactd.cli.command_list import COMMANDS
 from tests.support.agent_homes import HOMES, write_session
@@ -81,6 +81,20 @@ def test_no_line_is_wider_than_the_terminal(tmp_path, kind, columns) -> None:
     assert sum(bool(line.strip()) for line in lines) <= 24
 
 
+def test_in_a_narrow_terminal_the_longest_age_is_wrapped_between_words() -> None:
+    day_s = 86_400.0
+    agent = AgentSummary(
+        agent="pi", name="pi", sessions=12, size_bytes=1_200_000, newest_at=365 * day_s - 12 * day_s
+    )
+    overview = Overview(
+        agents=(agent,), newest_here=None, has_database=False, suggestions=suggest((), None, 0)
+    )
+
+    lines = overview_lines(overview, 40, 365 * day_s)
+
+    assert lines[7:9] == ["    12 sessions, 1.2 MB, newest 12 days", "    ago"]
+
+
 def test_a_terminal_gets_its_own_width(tmp_path) -> None:
     write_session(tmp_path, "codex", tmp_path)
 
@@ -142,6 +156,17 @@ def test_what_is_suggested_fits_what_was_found() -> None:
             commands = first(found, here)
             assert len(commands) == 3
             assert all(line.split()[1] in COMMANDS for line in commands)
+
+
+def test_after_an_import_a_search_is_suggested_instead(tmp_path) -> None:
+    write_session(tmp_path, "claude-code", tmp_path, age_s=3600)
+
+    before = suggested(run(tmp_path).out)
+    run(tmp_path, "import", "--all")
+    after = suggested(run(tmp_path).out)
+
+    assert before == ["compactd inspect", "compactd usage", "compactd import --all"]
+    assert after == ["compactd inspect", "compactd usage", "compactd search WORDS"]
 
 
 def test_the_suggested_commands_work(tmp_path) -> None:

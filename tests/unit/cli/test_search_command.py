@@ -34,6 +34,23 @@ def test_hits_stand_under_their_session_and_json_says_the_same(home: Path) -> No
     assert terminal.words == text.words
 
 
+def test_the_notes_say_how_to_see_more_and_long_texts_are_indented(home: Path) -> None:
+    with Client(env=environment(home)) as client:
+        client.session_start(session_id="long")
+        words = {"role": "user", "content": "The cache " + "was read too early " * 20}
+        client.session_append(session_id="long", messages=[words])
+
+    everything, first = run_each(home, ("search", "cache"), ("search", "cache", "--limit", "1"))
+    terminal = run(home, "search", "early", env=TERMINAL)
+
+    opening = "note: `compactd chat --session ID` opens a session\n"
+    assert everything.err == f"note: 3 hits in 3 sessions\n{opening}"
+    assert first.err == f"note: 1 hit in 1 session; --limit N shows more\n{opening}"
+    assert terminal.lines[1].startswith("  e1     user ")
+    assert len(terminal.lines) > 2
+    assert all(line.startswith(" " * 30) and len(line) <= 80 for line in terminal.lines[2:])
+
+
 def test_one_session_is_searched_for_the_text_as_it_stands(home: Path) -> None:
     seen = run(home, "search", "stale", "cache", "--session", "old")
 

@@ -37,10 +37,30 @@ def test_the_stored_sessions_are_listed_newest_first_one_a_line(home) -> None:
     assert max(map(len, terminal.lines)) <= 80
 
 
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_terminal_shows_whole_ids_and_ages_and_the_beginning_of_each_title(home, columns) -> None:
+    session_id, title = "0123456789abcdef", "Why does the parser reject the ledger's last line on Tuesdays?"
+    with Client(env=environment(home)) as client:
+        model = "anthropic/claude-opus-4-5-20251101"
+        client.call("session/start", {"session_id": session_id, "title": title, "model": model})
+        for _ in range(2):
+            message = {"role": "user", "content": "Hello."}
+            client.call("session/append", {"session_id": session_id, "messages": [message]})
+
+    seen = run(home, "sessions", env={**TERMINAL, "COLUMNS": str(columns)})
+
+    (line,) = seen.lines
+    assert line.startswith(f"{session_id}  just now  ")
+    assert ("2 messages" in line) == (columns == 80)
+    assert title[: 10 if columns == 40 else 30] in line
+    assert len(line) <= columns
+
+
 def test_where_nothing_is_stored_that_is_said(home) -> None:
     seen = run(home, "sessions")
 
-    assert (seen.code, seen.out) == (0, "no sessions are stored\n")
+    assert (seen.code, seen.lines[0]) == (0, "no sessions are stored")
+    assert "`compactd import FILE` imports a session file" in seen.out
 
 
 def test_sessions_that_were_never_used_are_listed_with_all_alone(home) -> None:
@@ -67,7 +87,7 @@ def test_a_session_is_deleted_by_its_whole_id_alone(home) -> None:
     done = run(home, "sessions", "delete", "ledger-1")
     left = run(home, "sessions", "--json").json["sessions"]
 
-    assert (wrong.code, wrong.out) == (1, "")
+    assert (wrong.code, wrong.out) == (2, "")
     assert wrong.err == "no session has the id 'ledger'.\n`compactd sessions` lists the stored sessions.\n"
     assert (done.code, done.out) == (0, "deleted ledger-1 (1 message)\n")
     assert [one["session_id"] for one in left] == ["ledger-2"]
@@ -81,7 +101,7 @@ def test_a_model_is_told_with_its_window_and_where_that_comes_from(home) -> None
         ("models", "nobody-knows-this", "--json"),
     )
 
-    assert (fact.code, guess.code, data.code) == (0, 0, 0)
+    assert (fact.code, guess.code, data.code) == (0, 3, 3)
     assert fact.lines[0] == "model     anthropic/claude-opus-4-5"
     assert fact.lines[1].startswith("window      200,000   fact (")
     assert guess.lines[1] == "window     128,000?   a guess: no source knows this model"

@@ -61,7 +61,7 @@ def test_the_table_has_a_row_for_each_day_and_says_what_the_cost_is(home: Path) 
     assert "models.dev" in seen.out
     assert "the session files report $1.25" in seen.out
     assert "no price is known for 8,103 tokens of nobodys-model-9" in seen.out
-    assert "cache writes are not reported by codex" in seen.out
+    assert "cache writes are not reported by Codex CLI" in seen.out
 
 
 def test_json_has_raw_numbers_and_null_for_what_is_unknown(home: Path) -> None:

@@ -132,6 +132,22 @@ def test_doctor_finds_broken_hooks_and_status_lines_and_repairs_them(tmp_path: P
     assert (whole.code, nothing.code) == (0, 3)
 
 
+def test_doctor_says_which_agents_have_hooks_and_which_program_they_run(tmp_path: Path) -> None:
+    none = run(tmp_path, "doctor", "--hooks")
+    run(tmp_path, "install", "codex")
+    some, data = run(tmp_path, "doctor", "--hooks"), run(tmp_path, "doctor", "--hooks", "--json")
+    run(tmp_path, "uninstall", "codex")
+    removed = run(tmp_path, "doctor", "--hooks")
+
+    path = settings_path("codex", environ(tmp_path))
+    [program] = data.json["installed"][0]["programs"]
+    assert none.lines[1] == "no agent has compactd's hooks; `compactd install AGENT` adds them"
+    assert some.lines[1] == f"Codex: {path} runs {program}"
+    assert Path(program).is_absolute()
+    assert (none.code, some.code, removed.code) == (0, 0, 0)
+    assert removed.out == none.out
+
+
 def test_install_says_which_program_the_hooks_run_and_what_breaks_it(tmp_path: Path) -> None:
     told = run(tmp_path, "install", "gemini-cli").out
 

@@ -69,6 +69,13 @@ def choose_file(name: str | None, *, pick: bool, agent: str | None, page: Page) 
             raise CommandError(
                 f"FILE and {option} cannot be combined: {option} chooses a file.", exit_code=USAGE
             )
+        known = ALIASES.get(name, name)
+        if known in AGENTS and not Path(name).exists():
+            raise CommandError(
+                f"cannot read {name}: there is no such file.",
+                hint=f"The newest session of {TITLES[known]}: leave out FILE, and add --agent {known}.",
+                exit_code=USAGE,
+            )
         return Choice(name=name)
     if pick and not can_pick():
         raise CommandError(

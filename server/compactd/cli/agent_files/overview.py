@@ -85,8 +85,19 @@ def look_around(environ: Mapping[str, str], folder: Path | None, now: float) -> 
         agents=tuple(summary for summary in agents if summary is not None),
         newest_here=here,
         has_database=uses_database(environ),
-        suggestions=suggest(mains, here, now),
+        suggestions=suggest(mains, here, now, has_stored=_has_stored(environ)),
     )
+
+
+def _has_stored(environ: Mapping[str, str]) -> bool:
+    """Return whether compactd's data folder contains a session."""
+    from compactd.storage.paths import data_folder
+
+    try:
+        with os.scandir(data_folder(environ) / "sessions") as entries:
+            return any(entry.name.endswith(".jsonl") for entry in entries)
+    except (OSError, RuntimeError, KeyError):  # no folder, or no home
+        return False
 
 
 def _summary(agent: str, files: Sequence[AgentFile]) -> AgentSummary | None:
@@ -103,9 +114,11 @@ def _summary(agent: str, files: Sequence[AgentFile]) -> AgentSummary | None:
     )
 
 
-def suggest(mains: Sequence[AgentFile], here: AgentFile | None, now: float) -> tuple[Suggestion, ...]:
+def suggest(
+    mains: Sequence[AgentFile], here: AgentFile | None, now: float, *, has_stored: bool = False
+) -> tuple[Suggestion, ...]:
     """Return commands that fit what was found. `mains`: the sessions, the newest first. `here`: the newest
-    one of the current folder.
+    one of the current folder. `has_stored`: whether compactd has stored a session already.
     """
     if not mains:
         found = [
@@ -122,7 +135,9 @@ def suggest(mains: Sequence[AgentFile], here: AgentFile | None, now: float) -> t
             found.append(("watch", "see live how full the running session's context is"))
         found += [
             ("usage", "see tokens and cost by day, project, agent or model"),
-            ("import --all", "bring these sessions in, so that `compactd search` finds what was said"),
+            ("search WORDS", "find what was said; `compactd import --all` brings new sessions in")
+            if has_stored
+            else ("import --all", "bring these sessions in, so that `compactd search` finds what was said"),
             ("compact", "see what a compaction would keep of the newest session"),
             ("diff", "compare the context before and after a compaction"),
         ]
@@ -206,7 +221,8 @@ def _agent_lines(agents: Sequence[AgentSummary], columns: int, now: float) -> li
     if columns < NARROW:
         lines = []
         for name, count, size, age in rows:
-            lines += [f"  {name}", f"    {', '.join(part for part in (count, size, age) if part)}"]
+            about = ", ".join(part for part in (count, size, age) if part)
+            lines += [f"  {name}", *wrap(about, columns, initial_indent="    ", subsequent_indent="    ")]
         return lines
     name_columns, count_columns, size_columns = (max(len(row[at]) for row in rows) for at in range(3))
     return [

@@ -109,7 +109,8 @@ def how_to_resume(
 
     `place` is the result of `place_of`. If the file is not there, the first command copies it.
     """
-    file = shlex.quote(str(written))
+    # Absolute, because a command before it may change the folder, or another terminal may run it.
+    file = shlex.quote(str(written.absolute()))
     match format:
         case "pi":
             return Resumption(commands=(_in_folder(f"pi --session {file}", working_dir),))

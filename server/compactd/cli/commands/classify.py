@@ -14,7 +14,7 @@ from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.complete import providers
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.options import WINDOW
-from compactd.cli.framework.page import Look, Page, print_notes
+from compactd.cli.framework.page import Look, Page, ask_for_text, print_notes
 from compactd.client import Client
 from compactd.core.budget.profiles import PROFILES
 from compactd.protocol.wire import ClassifyResult
@@ -164,6 +164,7 @@ def _read(name: str) -> bytes:
     """
     try:
         if name == "-":
+            ask_for_text()
             body = sys.stdin.buffer.read(BODY_BYTES + 1)
         else:
             with Path(name).open("rb") as file:

@@ -319,6 +319,8 @@ def _show(page: Page, done: _CommandResult) -> None:
     if not result.compacted:
         # Every reason of the daemon starts with these words, which the line already contains.
         page.line(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
+        if missing := done.context.not_in_file:
+            page.line(f"Besides, {missing:,} tokens are system prompt and tools (not in the file).")
         page.line(_how_to_force(done))
         if done.options.output or done.options.resumable:
             page.line("nothing was written")
@@ -360,7 +362,8 @@ def _how_to_force(done: _CommandResult) -> str:
     if options.keep_messages == 1:
         return "--keep-messages 1 already keeps as little as possible."
     smaller = done.context.estimate // 2 // 1000
-    target = f"--target {smaller}k or " if smaller and not options.target else ""
+    is_smaller = smaller and (options.target is None or smaller * 1000 < options.target)
+    target = f"--target {smaller}k or " if is_smaller else ""
     return f"To compact nevertheless, keep less: {target}--keep-messages {2 if count > 4 else 1}"
 
 
@@ -431,20 +434,28 @@ def _retention_text(retention: Retention) -> str:
         return "no detail (such as a path or a number) occurred more than once in the removed messages"
     return (
         f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
-        f" {retention.kept:,} of {total:,}"
+        f" {retention.kept:,} of {'at least ' if not _is_total_known(retention) else ''}{total:,}"
     )
 
 
 def _facts_total(retention: Retention) -> int:
     """Return the number of facts, kept and lost. The number is computed from the score, because
-    `retention.lost` contains at most 50 facts.
+    `retention.lost` contains at most `MAX_LOST` facts.
     """
     return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
 
 
+def _is_total_known(retention: Retention) -> bool:
+    """Return whether `_facts_total` is exact. If it is not, all facts are lost, and there may be more."""
+    from compactd.core.summary.retention import MAX_LOST
+
+    return bool(retention.kept) or len(retention.lost) < MAX_LOST
+
+
 def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     total = _facts_total(retention)
-    head = f"lost ({total - retention.kept:,} of {total:,} details that came up more than once)"
+    count = f"{total - retention.kept:,} of {total:,}" if _is_total_known(retention) else "all"
+    head = f"lost ({count} details that came up more than once)"
     if not show_all:
         some = " · ".join(one_line(fact) for fact in retention.lost[:MAX_LOST_SHOWN])
         more = " · …" if len(retention.lost) > MAX_LOST_SHOWN else ""
@@ -454,7 +465,9 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     for fact in retention.lost:
         page.line(f"  {one_line(fact)}")
     left = total - retention.kept - len(retention.lost)
-    if left > 0:
+    if not _is_total_known(retention):
+        page.line("  and perhaps others that were used less")
+    elif left > 0:
         page.line(f"  and {left:,} that were used less")
 
 
@@ -508,11 +521,11 @@ COMMAND = Command(
     examples=(
         (
             "compactd compact",
-            "compact the newest session of this folder's agents, and only show the result",
+            "show what a compaction of this folder's newest session would do",
         ),
         (
             "compactd compact session.jsonl --target 16k --output small.jsonl",
-            "compact to 16,000 tokens and write the result as a session file of the same kind",
+            "compact to 16,000 tokens and write a session file of the same kind",
         ),
         (
             "compactd compact ~/.claude/projects/*/SESSION.jsonl --resumable",

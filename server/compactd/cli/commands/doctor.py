@@ -81,7 +81,10 @@ def run(options: Options, page: Page) -> int:
     if options.trust or (options.file is None and options.output is None):
         from compactd.cli.commands.trust import list_folders
 
-        return list_folders(page)
+        code = list_folders(page)
+        if not options.trust and not page.is_json:
+            page.line("`compactd doctor FILE` examines a session file, `compactd doctor --hooks` the hooks")
+        return code
     if options.file is None:
         raise CommandError("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
     path = check_path(options.file)

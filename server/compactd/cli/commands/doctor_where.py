@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, CommandError
-from compactd.cli.framework.page import Page, one_line, plural
+from compactd.cli.framework.page import Page, ask_for_text, one_line, plural
 from compactd.storage.find_text import TextFindings, TextPlace, find
 from compactd.storage.paths import data_folder
 
@@ -21,8 +21,7 @@ def report(page: Page) -> int:
     """Read a text from standard input, search for it in the data folder, and print the places. Return 1 if it
     was found, otherwise 0.
     """
-    if sys.stdin.isatty():
-        sys.stderr.write("Type or paste the text, then press Ctrl-D on a line of its own.\n")
+    ask_for_text()
     # The shell added the line end; it is not part of the text.
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").strip("\r\n")
     if not text.strip():

@@ -33,22 +33,29 @@ MAX_LOG_LINES = 20
 
 
 def report(page: Page) -> int:
-    """Print what the hooks on this machine did lately. Return `FAILED` if any of them failed, or if a program
-    that they run is gone.
+    """Print which agents have hooks, and what the hooks did lately. Return `FAILED` if any of them failed, or
+    if a program that they run is gone.
     """
-    from compactd.cli.commands.doctor_hooks import broken_hooks, broken_line
+    from compactd.cli.commands.doctor_hooks import broken_hooks, broken_line, installed_hooks, installed_line
 
-    broken = broken_hooks()
+    installed = installed_hooks()
+    broken = broken_hooks(installed)
     found = tuple(read_log(os.environ))
     exposed = exposed_data(data_folder(os.environ))
     failed = sum(bool(line.failed) for line in found)
     if page.is_json:
         log = {"log": str(hooks_folder(os.environ)), "failed": failed, "lines": to_builtins(found)}
-        page.json({**log, "broken": broken, "warnings": [exposed] if exposed else []})
+        page.json({**log, "installed": installed, "broken": broken, "warnings": [exposed] if exposed else []})
         return FAILED if failed or broken else DONE
     page.line(f"hooks · {hooks_folder(os.environ)}")
     if exposed:
         page.line(exposed, "due")
+    gone = {one.agent for one in broken}
+    for agent in installed:
+        if agent.agent not in gone:
+            page.line(installed_line(agent))
+    if not installed:
+        page.line("no agent has compactd's hooks; `compactd install AGENT` adds them")
     for one in broken:
         page.line(broken_line(one), "due")
     if broken:

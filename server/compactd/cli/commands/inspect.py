@@ -19,7 +19,9 @@ from compactd.cli.framework.load_file import (
     TIMEOUT_S,
     append,
     check_path,
-    load,
+    load_session,
+    parse_file,
+    read_bytes,
     start_session,
 )
 from compactd.cli.framework.model_facts import ModelFacts, ask_conversation_facts
@@ -30,7 +32,7 @@ from compactd.cli.framework.progress import ProgressSpinner
 from compactd.cli.inspect.anatomy import Anatomy, MessagePlace, anatomy_of, places_of
 from compactd.cli.inspect.bar import Gauge
 from compactd.cli.inspect.context import RequestBreakdown, breakdown_of
-from compactd.cli.inspect.cost import cost_of
+from compactd.cli.inspect.cost import Cost, cost_in_file, cost_of
 from compactd.cli.inspect.growth import Growth, forecast, growth_of
 from compactd.cli.inspect.render import (
     MAX_NAMED_ENTRIES,
@@ -81,7 +83,8 @@ def run(options: Options, page: Page) -> int:
     # The client is closed before the thread is waited for, so that Ctrl-C ends a running request.
     with ThreadPoolExecutor(1) as thread, Client() as client:
         with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
-            conversation = load(source)
+            data = read_bytes(source)
+            conversation = load_session(source, data, parse_file(source, data))
             waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
             begun = start_session(client, conversation, model=options.model, window=options.window)
             session_id = begun.session_id
@@ -97,10 +100,12 @@ def run(options: Options, page: Page) -> int:
             # Meanwhile, this process counts the blocks of each message and reads what they say of the work.
             counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
             work = work_of(conversation)
+            cost = cost_in_file(data, conversation.format)
             entry_ids = appended.result()
             state = client.agent_state(session_id=session_id)
             warnings = (*conversation.warnings, *begun.warnings)
-            inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, work, warnings)
+            facts = replace(facts, state=state)
+            inspected = examine(conversation, facts, counted, entry_ids, work, cost, warnings)
         if page.is_drawn:
             # The user can read this while the compaction is tried.
             show(page, inspected)
@@ -233,11 +238,13 @@ def examine(
     counted: Counted,
     entry_ids: Sequence[str],
     work: Work,
+    cost: Cost | None,
     warnings: Sequence[str],
 ) -> Inspected:
     """Return everything to show except what a compaction now would do. O(messages).
 
-    `entry_ids`: the entry id of each message in the context.
+    `entry_ids`: the entry id of each message in the context. `cost`: what the requests in the file cost; if
+    it is None, the cost is computed from the messages.
     """
     messages = [message for message, _ in conversation.messages]
     live = [message for message, _ in conversation.live]
@@ -267,7 +274,7 @@ def examine(
         report_message=_reported_place(live, live_places, usage.last_prompt_tokens),
         growth=counted.growth,
         forecast=forecast(counted.growth, used, usage.threshold_tokens),
-        cost=cost_of(messages, pricing) if pricing else None,
+        cost=cost or (cost_of(messages, pricing) if pricing else None),
         pricing=pricing,
         all_places=counted.places,
         places=dict(zip(entry_ids, live_places, strict=True)),

@@ -53,7 +53,7 @@ def run(options: Options, page: Page) -> int:
     if page.is_json:
         page.json(found)
     elif found.hits:
-        _show(page, found, titles, options.session)
+        _show(page, found, titles, options)
     elif not titles:
         show_nothing_stored(page)
     else:
@@ -61,18 +61,21 @@ def run(options: Options, page: Page) -> int:
     return DONE if found.hits else NOTHING_TO_DO
 
 
-def _show(page: Page, found: SearchResult, titles: dict[str, str | None], session: str | None) -> None:
+def _show(page: Page, found: SearchResult, titles: dict[str, str | None], options: Options) -> None:
     by_session: dict[str, list[Hit]] = {}
     for hit in found.hits:
-        where = hit.session_id if isinstance(hit.session_id, str) else session or ""
+        where = hit.session_id if isinstance(hit.session_id, str) else options.session or ""
         by_session.setdefault(where, []).append(hit)
     for session_id, hits in by_session.items():
         title = one_line(titles.get(session_id) or "")
         page.line(f"{session_id}  {title}".rstrip())
         for hit in hits:
             when = datetime.fromtimestamp(hit.at).strftime("%Y-%m-%d %H:%M")
-            page.line(f"  {hit.entry_id:<6} {hit.role:<9} {when}  {one_line(hit.snippet)}")
-    print_notes([f"{plural(len(found.hits), 'hit')} in {plural(len(by_session), 'session')}"])
+            place = f"  {hit.entry_id:<6} {hit.role:<9} {when}  "
+            page.row(place, one_line(hit.snippet), columns=len(place))
+    count = f"{plural(len(found.hits), 'hit')} in {plural(len(by_session), 'session')}"
+    more = "; --limit N shows more" if len(found.hits) == options.limit else ""
+    print_notes([f"{count}{more}", "`compactd chat --session ID` opens a session"])
 
 
 COMMAND = Command(

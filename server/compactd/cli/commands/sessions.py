@@ -11,7 +11,7 @@ from msgspec import Struct
 from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
-from compactd.cli.framework.page import Page, one_line, plural
+from compactd.cli.framework.page import Page, one_line, plural, shorten_to_columns
 from compactd.cli.framework.quantities import age_text
 from compactd.cli.framework.session_rows import is_empty
 from compactd.cli.framework.stored import show_nothing_stored
@@ -39,6 +39,12 @@ words alphabetically.
 """
 
 ASCENDING = ("title", "model", "id")
+
+GAP = "  "
+"""What separates the columns of the list."""
+
+MIN_TITLE = 30
+"""Columns for the title. If there are fewer, details are left out of the list."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -77,8 +83,9 @@ def run(options: Options, page: Page) -> int:
         _draw(page, sessions, with_size=options.sort == "size")
     else:
         for session in sessions:
-            columns = _columns(session, with_size=options.sort == "size")
-            page.line("  ".join((session.session_id, *columns, one_line(session.title or "-"))))
+            details = ", ".join(_details(session, with_size=options.sort == "size"))
+            columns = (session.session_id, age_text(session.updated_at, time()), details)
+            page.line(GAP.join((*columns, one_line(session.title or "-"))))
     return DONE
 
 
@@ -95,36 +102,44 @@ def choose(sessions: Sequence[SessionInfo], options: Options) -> tuple[SessionIn
     return tuple(reversed(ordered)) if options.reverse else tuple(ordered)
 
 
-def _columns(session: SessionInfo, *, with_size: bool) -> tuple[str, ...]:
-    when = age_text(session.updated_at, time())
-    counts = plural(session.message_count, "message")
-    if session.compactions:
-        counts += f", {plural(session.compactions, 'compaction')}"
-    if with_size:
-        counts += f", {session.bytes:,} bytes"
-    if session.model:
-        counts += f", {one_line(session.model)}"
+def _details(session: SessionInfo, *, with_size: bool) -> tuple[str, ...]:
+    """Return what the list says about a session, the most important first."""
+    details = [plural(session.message_count, "message")]
     if session.open:
-        counts += ", open"
-    return (when, counts)
+        details.append("open")
+    if with_size:
+        details.append(f"{session.bytes:,} bytes")
+    if session.compactions:
+        details.append(plural(session.compactions, "compaction"))
+    if session.model:
+        details.append(one_line(session.model))
+    return tuple(details)
 
 
 def _draw(page: Page, sessions: Sequence[SessionInfo], *, with_size: bool) -> None:
-    from rich.table import Table
+    """Print the list in a terminal. Ids are never shortened, because `sessions delete` needs them. In a
+    narrow terminal, some details are left out, so that the titles can be read.
+    """
+    from rich.cells import cell_len
 
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), width=page.width)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    for session in sessions:
-        columns = _columns(session, with_size=with_size)
-        table.add_row(
-            one_line(session.session_id),
-            *columns,
-            one_line(session.title or ""),
+    ids = [one_line(session.session_id) for session in sessions]
+    ages = [age_text(session.updated_at, time()) for session in sessions]
+    details = [_details(session, with_size=with_size) for session in sessions]
+    left = page.width - max(map(cell_len, ids)) - max(map(cell_len, ages)) - 2 * len(GAP)
+    shown = [", ".join(one) for one in details]
+    for count in range(max(map(len, details)), -1, -1):
+        shown = [", ".join(one[:count]) for one in details]
+        if left - max(map(cell_len, shown)) - len(GAP) >= MIN_TITLE:
+            break
+    widths = [max(map(cell_len, column)) for column in (ids, ages, shown)]
+    for *columns, session in zip(ids, ages, shown, sessions, strict=True):
+        fixed = (
+            text + " " * (width - cell_len(text))
+            for text, width in zip(columns, widths, strict=True)
+            if width
         )
-    page.console.print(table)
+        line = GAP.join((*fixed, one_line(session.title or "-")))
+        page.pieces([(shorten_to_columns(line, page.width), "")])
 
 
 def delete(options: DeleteOptions, page: Page) -> int:

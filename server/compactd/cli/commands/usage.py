@@ -176,9 +176,12 @@ def _show(
             "the cost leaves them out",
             "due",
         )
+    from compactd.cli.agent_files.places import TITLES
+
     silent = sorted({file.agent for file in files if file.not_reported and file.agent in total.agents})
     if silent:
-        page.line(f"cache writes are not reported by {', '.join(silent)}")
+        names = ", ".join(TITLES.get(agent, agent) for agent in silent)
+        page.line(f"cache writes are not reported by {names}")
     print_notes([*_notes(found, files), *notes])
 
 

@@ -6,10 +6,9 @@ Every command follows the same rule, and `tests/unit/cli/test_every_command.py` 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
-from compactd.cli.framework.page import Page, make_encodable, without_controls
+from compactd.cli.framework.page import Page, make_encodable, write_errors
 from compactd.client import DaemonGone, RpcError
 from compactd.protocol.errors import CompactdError, SessionNotFound
 
@@ -111,5 +110,5 @@ def print_error(page: Page, stop: CommandError) -> int:
         page.json({"error": {"code": stop.code, "message": message, "hint": stop.hint, "data": stop.data}})
     else:
         lines = [message, stop.hint] if stop.hint else [message]
-        sys.stderr.write("".join(f"{without_controls(line)}\n" for line in lines))
+        write_errors(lines)
     return stop.exit_code

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from compactd import __version__
 from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import USAGE, CommandError
-from compactd.cli.framework.page import plural
+from compactd.cli.framework.page import ask_for_text, plural
 from compactd.cli.inspect.journal_report import with_journal
 from compactd.client import Client
 from compactd.core.budget.profiles import DEFAULT_WINDOW
@@ -48,14 +48,17 @@ SUPPORTED_FILES_HINT = fill(
     f"compactd reads session files of {', '.join(row.title for row in SESSION_FORMATS[1:] if row.reader)} "
     "and compactd. It also reads messages in the format of OpenAI, Anthropic or Gemini, or in compactd's "
     "neutral format, as a JSON list or as one message per line.",
-    84,
+    79,
 )
+
+
+_STANDARD_INPUT = Path("/dev/stdin")
 
 
 def check_path(path: str) -> Path:
     """Return the path of a session file. `-` is standard input. Raise `CommandError` if there is no such
     file."""
-    file = Path("/dev/stdin") if path == "-" else Path(path)
+    file = _STANDARD_INPUT if path == "-" else Path(path)
     try:
         mode = file.stat().st_mode
     except FileNotFoundError as error:
@@ -91,6 +94,8 @@ def read_bytes(path: Path) -> bytes:
     try:
         if path.is_file():
             return gather(path, read_source(path))
+        if path == _STANDARD_INPUT:
+            ask_for_text()
         with path.open("rb") as stream:
             data = stream.read(FILE_BYTES + 1)
         if len(data) > FILE_BYTES:

@@ -188,11 +188,46 @@ class Page:
         sys.stdout.write(visible_json(data.decode("utf-8", "replace")) + "\n")
 
 
+def ask_for_text() -> None:
+    """If standard input is a terminal, say on standard error that a text is expected there."""
+    if sys.stdin.isatty():
+        sys.stderr.write("Type or paste the text, then press Ctrl-D on a line of its own.\n")
+        sys.stderr.flush()
+
+
+def write_errors(lines: Iterable[str]) -> None:
+    """Write lines to standard error. In a terminal, they are wrapped between words. Long words, such as
+    paths, stay whole.
+    """
+    columns = _error_columns()
+    for line in lines:
+        for part in without_controls(line).split("\n"):
+            sys.stderr.write(f"{_wrapped(part, columns)}\n")
+
+
+def _error_columns() -> int:
+    """Return the width of the terminal that standard error is; 0 if it is none, or if it has no width."""
+    try:
+        return min(os.get_terminal_size(sys.stderr.fileno()).columns, WIDEST)
+    except (OSError, ValueError):
+        return 0
+
+
+def _wrapped(line: str, columns: int) -> str:
+    """Return `line` with line ends between words, so that it fits into `columns` columns; 0: as it is."""
+    if len(line) <= columns or not columns:
+        return line
+    from textwrap import fill
+
+    return fill(line, columns, break_long_words=False, break_on_hyphens=False)
+
+
 def print_notes(lines: Sequence[str]) -> None:
     """Print the first `MAX_NOTES` warnings to standard error after all other output, and how many
     more there are.
     """
-    shown = [f"note: {one_line(line)}\n" for line in lines[:MAX_NOTES]]
+    columns = _error_columns()
+    shown = [f"{_wrapped(f'note: {one_line(line)}', columns)}\n" for line in lines[:MAX_NOTES]]
     more = len(lines) - MAX_NOTES
     if more > 0:
         shown.append(f"note: {plural(more, 'more note', 'more notes')}; --json lists them\n")

@@ -11,7 +11,12 @@ from compactd.storage.paths import config_folder
 
 
 def suggestion(model: str) -> str:
-    """Return a question with known models of a similar name; empty if there are none. O(known models)."""
+    """Return a question with known models of a similar name; empty if there are none. O(known models). If
+    `model` is the name of a provider, say how to list its models.
+    """
+    if _catalogue().rows(model):
+        name = one_line(model)
+        return f"{name} is a provider; `compactd models --provider {name}` lists its models"
     nearest = _catalogue().nearest(model)
     if not nearest:
         return ""

@@ -125,6 +125,9 @@ def kind_of(entry: ContextBlock) -> str:
 
 
 def _spent(seen: Inspected) -> list[CostPoint]:
+    """Return the cost up to each answer. The last one is the cost of all requests in the file: the cost of
+    sub-agents is spread over the answers, because the file does not place it between them.
+    """
     if seen.pricing is None:
         return []
     found: list[CostPoint] = []
@@ -137,8 +140,10 @@ def _spent(seen: Inspected) -> list[CostPoint]:
         usage, _ = normalise(message.usage)
         if context_size(usage):
             dollars += price(usage, seen.pricing) or 0.0
-            found.append(CostPoint(turn, round(dollars, 6)))
-    return found
+            found.append(CostPoint(turn, dollars))
+    whole = seen.cost.dollars if seen.cost is not None else dollars
+    scale = whole / dollars if dollars else 1.0
+    return [CostPoint(point.turn, round(point.dollars * scale, 6)) for point in found]
 
 
 def _preview(seen: Inspected) -> list[str]:

@@ -173,7 +173,8 @@ def figures_of(seen: Inspected) -> list[Figure]:
         figures.append(itself)
     if seen.cost is not None:
         cached = f", {100 * seen.cost.cached_share:.0f} % of input from cache"
-        reports = f"by {plural(seen.cost.reports, 'usage report')} in the file"
+        models = f" of {seen.cost.models} models" if seen.cost.models > 1 else ""
+        reports = f"by {plural(seen.cost.reports, 'usage report')}{models} in the file"
         figures.append(Figure("cost", f"${seen.cost.dollars:,.2f}", reports + cached))
     return figures
 

@@ -76,13 +76,15 @@ class Registry:
 
     def nearest(self, model: str) -> tuple[str, ...]:
         """Return known models, as `provider/id`, whose names are most similar to `model`, the most similar
-        first. O(rows)."""
+        first. Without a provider in `model`, names that a model's maker uses take precedence. O(rows)."""
         from difflib import get_close_matches
 
         key = name_key(model[:MAX_MODEL_NAME_CHARS])
         maker, _, part = key.rpartition("/")
         keys = self._rows.names()
-        parts = [part] if part in keys else get_close_matches(part, keys, MAX_NEAREST, LIKENESS)
+        parts = [part] if part in keys else []
+        for names in (keys,) if maker else (self._makers_names(), keys):
+            parts = parts or get_close_matches(part, names, MAX_NEAREST, LIKENESS)
         if not parts and (aliases := get_close_matches(part, ALIASES, 1, LIKENESS)):
             meant = self.lookup(aliases[0])
             return (f"{meant.provider}/{meant.model}",)
@@ -100,10 +102,13 @@ class Registry:
         words = re.sub(r"(?<=[a-z])(?=\d)", "-", key).split("-")
         if not any(len(word) > 1 and word.isalpha() for word in words):
             return []
-        makers = (row for maker in FIRST_PARTIES for row in self._rows.by_provider(maker) if not row.retired)
-        parts = {last_part(name_key(row.id)) for row in makers}
-        found = [part for part in parts if set(words) <= set(part.split("-"))]
+        found = [part for part in self._makers_names() if set(words) <= set(part.split("-"))]
         return sorted(found, key=lambda part: (_numbers(part), -len(part)), reverse=True)[:MAX_NEAREST]
+
+    def _makers_names(self) -> list[str]:
+        """Return the keys of the makers' models that are not retired, sorted."""
+        makers = (row for maker in FIRST_PARTIES for row in self._rows.by_provider(maker) if not row.retired)
+        return sorted({last_part(name_key(row.id)) for row in makers})
 
     def explain(
         self, model: str, provider: str | None = None, base_url: str | None = None
@@ -145,7 +150,9 @@ def _rank(makers: Sequence[str], row: ModelRow) -> tuple[int, int, int, str, str
 
 
 def _numbers(key: str) -> list[int]:
-    return [int(word) for word in key.split("-") if word.isdecimal() and len(word) <= 2]
+    """Return the numbers of a model's version. A date is none."""
+    words = re.sub(r"20\d\d-\d\d-\d\d", "", key).split("-")
+    return [int(word) for word in words if word.isdecimal() and len(word) <= 2]
 
 
 def _spelling(row: ModelRow) -> str:

@@ -275,12 +275,18 @@ def repair(
 
 def missing_programs(path: Path) -> tuple[str, ...]:
     """Return the programs that do not exist in the hooks of the settings at `path`. Raise `CannotChange`."""
+    return tuple(one for one in installed_programs(path) if not is_program(one))
+
+
+def installed_programs(path: Path) -> tuple[str, ...]:
+    """Return the programs that compactd's hooks in the settings at `path` run, each once. If it is empty, no
+    hooks are installed there. Raise `CannotChange`.
+    """
     place = _place(path)
     try:
-        programs = programs_in(_text(_read(place), place))
+        return programs_in(_text(_read(place), place))
     except NotSettings as error:
         raise CannotChange(f"{place} cannot be read: {error}") from None
-    return tuple(one for one in programs if not is_program(one))
 
 
 def is_program(path: str) -> bool:

@@ -101,10 +101,15 @@ function codeElement(language: string, text: string, acts: Acts): HTMLElement {
   const code = el("code", { text });
   const copy = button("Copy", () => {
     acts.copy(code.textContent ?? "");
-    copy.textContent = "Copied";
-    setTimeout(() => (copy.textContent = "Copy"), COPIED_MS);
+    name("Copied");
+    setTimeout(() => name("Copy"), COPIED_MS);
   });
-  copy.setAttribute("aria-label", language === "" ? "Copy this code" : `Copy this code (${language})`);
+  /** Names the button: what is shown is the beginning of what a screen reader says. */
+  const name = (shown: string): void => {
+    copy.textContent = shown;
+    copy.setAttribute("aria-label", language === "" ? `${shown} this code` : `${shown} this code (${language})`);
+  };
+  name("Copy");
   return el(
     "div",
     { class: "code" },

@@ -3,7 +3,6 @@ quoted."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
@@ -11,6 +10,7 @@ from sys import byteorder
 
 from msgspec import Struct
 
+from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import is_typed, spans
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, constraint_lines, is_constraint
 from compactd.core.constraints.user_text import typed_sentences, without_bullet
@@ -26,7 +26,7 @@ from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.core.work.tool_kinds import tool_kind
 from compactd.protocol.messages import Author, Text
 
-_COMMITS = re.compile(r"(?:^|&& |; |\A\w+ )git (?:-C \S+ )?(?:commit|add)\b")
+_COMMITS = LazyPattern(r"(?:^|&& |; |\A\w+ )git (?:-C \S+ )?(?:commit|add)\b")
 """Matches a line with a command that commits, or that prepares it."""
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.extract.facts import Facts, without_reminders
 from compactd.core.extract.features import Lexicon
 from compactd.core.extract.line_roles import READ, result_role
@@ -56,8 +57,8 @@ _EDITS = tuple(
     for pair in ("old_string/new_string", "old_str/new_str", "oldString/newString", "oldText/newText")
 )
 """Names of arguments, in pairs: the text that an edit replaces, and its replacement."""
-_NUMBERED = re.compile(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
-_CUT = re.compile(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
+_NUMBERED = LazyPattern(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
+_CUT = LazyPattern(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
 
 
 class SeenFile(Struct, frozen=True):

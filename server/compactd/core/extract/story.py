@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
+from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.replaced import gives_value
 from compactd.core.extract.earlier import MAX_ITEMS, Earlier
 from compactd.core.extract.earlier_items import SUMMARY_MARK, earlier_lines
@@ -88,19 +89,19 @@ SAME_ITEM: Final = 0.7
 STATE_KINDS: Final = ("now", "errors", "plan", "failed", "git", "checks", "changes")
 """The kinds of items that say where the work stands."""
 
-_SMALL_TALK: Final = re.compile(
+_SMALL_TALK: Final = LazyPattern(
     r"(?:hi|hello|hey|good(?: morning| evening)?|thanks?|thank you|ok(?:ay)?|great|perfect|nice|fine|sure|yes"
     r"|right)\b[^.!?:]{0,12}[.!,]*\Z",
     re.IGNORECASE,
 )
 """Matches a sentence that asks for nothing."""
-_DEMANDS: Final = re.compile(
+_DEMANDS: Final = LazyPattern(
     r"\b(?:can|could|would|will|should|shall|may|might) (?:you|we|i)\b|\bplease\b|\blet'?s\b|\bhow about\b"
     r"|\bwhy (?:not|don't)\b|\bwhat about\b",
     re.IGNORECASE,
 )
 """Matches a question that asks for a change of the work."""
-_MISTYPED: Final = re.compile(
+_MISTYPED: Final = LazyPattern(
     r"[Nn]o such file or directory|(?:directory|command|file) not found|unexpected EOF|syntax error near"
     r"|[Cc]ould not find the exact text|[Ss]tring to replace not found|old_str\w* (?:was )?not found"
 )

@@ -9,7 +9,6 @@ compaction", 2.)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
@@ -17,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.constraints import Constraints
 from compactd.core.constraints.typed_stretches import TypedStretch, typed_stretches
 from compactd.core.constraints.user_text import typed_sentences
@@ -40,9 +40,9 @@ GAP: Final = "> …"
 SMALL_GAP: Final = 4
 """A pasted part of at most this many tokens is shown, because a gap would take as many."""
 
-_SENTENCES: Final = re.compile(r"(?:(?![.!?]\s)[^\n。！？])*+(?:[.!?](?=\s)|[\n。！？]|\Z)\s*+")
+_SENTENCES: Final = LazyPattern(r"(?:(?![.!?]\s)[^\n。！？])*+(?:[.!?](?=\s)|[\n。！？]|\Z)\s*+")
 """Matches a sentence, or the rest of a line, with the white space after it."""
-_PIECES: Final = re.compile(r"\S{1,40}\s*|\s+")
+_PIECES: Final = LazyPattern(r"\S{1,40}\s*|\s+")
 """Matches a word of at most 40 characters, with the white space after it."""
 
 
@@ -241,7 +241,7 @@ def _with_first_and_last(shown: _Shown, room: int) -> dict[int, str]:
     return split.texts([part.text if at in kept else None for at, part in enumerate(split.parts)])
 
 
-def _split_typed(shown: _Shown, pattern: re.Pattern[str]) -> Iterator[_Part]:
+def _split_typed(shown: _Shown, pattern: LazyPattern) -> Iterator[_Part]:
     """Yield the parts, with the typed ones split into what `pattern` matches."""
     for part in shown.parts:
         if part.is_typed:

@@ -8,12 +8,12 @@ this module follows the source.)
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Counts
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
+from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.budget.rules import Settings
 from compactd.core.history.entries import EntryId, Item, Stub, is_summary
 from compactd.core.history.message_kinds import kind_of
@@ -38,7 +38,7 @@ SHOWS_ALL = "session/expand {} shows all"
 TARGET_CHARS = 80
 """In a stub, a call's argument and an error line have at most this many characters each."""
 
-_RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Fault|Panic)\b")
+_RAISED = LazyPattern(r"\b[A-Z]\w*(?:Error|Fault|Panic)\b")
 """Matches names of errors such as `KeyError` and `TypeError`, which `ERROR` does not match. `ERROR` stays as
 it is because the measured quality of summaries depends on it."""
 

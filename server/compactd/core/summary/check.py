@@ -9,7 +9,6 @@ docs/dev/behaviour.md, "A compaction", 4.)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Final
@@ -17,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.constraints import bullets, lines_under, missing_constraints
 from compactd.core.extract.conversation import conversation_order
 from compactd.core.extract.story import STATE_KINDS
@@ -38,7 +38,7 @@ SHARES_OF_ROOM: Final = (1.0, 0.75, 0.5)
 """If what is added does not fit, less is tried: these shares of the room."""
 SAME_TASK: Final = 0.8
 """A line is about a task if it has this share of the task's words."""
-_DONE_MARK: Final = re.compile(r"(\s*[-*] )\[[xX]\]")
+_DONE_MARK: Final = LazyPattern(r"(\s*[-*] )\[[xX]\]")
 
 SUPPLEMENT_DIVISOR: Final = 4
 """The lines about lost facts may take a quarter of the summary's budget. This is the divisor."""

@@ -314,9 +314,14 @@ def _ends_merge(commands: Sequence[Command]) -> bool:
     )
 
 
+def _failed_name(line: str) -> re.Match[str] | None:
+    """Return where a line names a test that failed."""
+    return _FAILED_NAME.search(line) if "FAIL" in line else None
+
+
 def _names_all_failed(lines: Sequence[str], text: str) -> bool:
     """Return whether a command names each test that failed according to these lines."""
-    names = [found[1] or found[2] for line in lines if (found := _FAILED_NAME.search(line)) is not None]
+    names = [found[1] or found[2] for line in lines if (found := _failed_name(line)) is not None]
     return bool(names) and all(name in text for name in names)
 
 

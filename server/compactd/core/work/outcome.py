@@ -200,7 +200,7 @@ _GOT: Final = LazyPattern(r"\bgot\b")
 _COLOUR: Final = LazyPattern(r"\x1b\[[\d;]{0,20}[A-Za-z]")
 """Matches an escape sequence of a terminal."""
 _ERROR_LINE: Final = LazyPattern(
-    r"\b\w*(?:Error|Exception|Failure)\b|\berror\b|\bERROR\b|\bFAIL|\bfailed\b|panic:|fatal|cannot |undefined"
+    r"(?:Error|Exception|Failure)\b|\berror\b|\bERROR\b|\bFAIL|\bfailed\b|panic:|fatal|cannot |undefined"
     r"|not found|denied|No such|expected|unexpected|^E   |assert"
 )
 """Matches a line that may say what failed."""
@@ -296,8 +296,8 @@ def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind:
     if is_error and _REJECTED.search(text[:600]):
         return Result("unknown", is_rejected=True)
     if code is None:
-        found = _EXIT.search(text[:_EDGE_CHARS]) or _EXIT.search("\n" + text[-_EDGE_CHARS:])
-        code = int(found["code"]) if found else None
+        code = _stated_code(text[:_EDGE_CHARS])
+        code = _stated_code("\n" + text[-_EDGE_CHARS:]) if code is None else code
     if _INTERRUPTED.search(text[-600:]) and (is_error or code not in (0, None)):
         return Result("unknown", code, is_interrupted=True)
     has_failed = code not in (0, None) or (is_error and code is None)
@@ -314,6 +314,12 @@ def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind:
         hook = _hook_in(text, commands) if outcome == "passed" else ""
         return Result(outcome, code, lines, hook=hook, counts_tests=_COUNTS_TESTS.search(hook) is not None)
     return Result(outcome, code, lines, _totals_in(text), counts_tests=_COUNTS_TESTS.search(text) is not None)
+
+
+def _stated_code(text: str) -> int | None:
+    """Return the exit code that a part of an output states."""
+    found = _EXIT.search(text) if "ode" in text or "status" in text else None
+    return None if found is None else int(found["code"])
 
 
 def _hook_in(text: str, commands: Sequence[Command]) -> str:

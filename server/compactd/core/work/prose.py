@@ -64,12 +64,11 @@ _FAILED: Final = LazyPattern(_FAILED_THEN)
 _FAILS: Final = LazyPattern(f"{_FAILED_THEN}|{_FAILS_ALWAYS}")
 """Matches a sentence about something that does not work, tried or not."""
 _NEXT: Final = LazyPattern(
-    r"\b(?:let me|now I|I'll|I will|I need to|let's"
-    r"|I'm (?:now )?going to|now let|we need to|still (?:need|to do))\b"
-    r"|\A\W*next\b|\bnext,|\bnext (?:up|step|I|we)\b|\bremaining (?:work|steps?|tasks?|items?|is|are)\b"
-    r"|\bI'm (?:now |also )?"
+    r"\b(?:let me|now i|i'll|i will|i need to|let's"
+    r"|i'm (?:now )?going to|now let|we need to|still (?:need|to do))\b"
+    r"|\A\W*next\b|\bnext,|\bnext (?:up|step|i|we)\b|\bremaining (?:work|steps?|tasks?|items?|is|are)\b"
+    r"|\bi'm (?:now |also )?"
     r"(?:check|runn|add|updat|patch|mov|fix|implement|writ|look|read|inspect|verify|test)ing\b",
-    re.IGNORECASE,
 )
 """Matches a sentence about what the agent does next."""
 _OPENER: Final = LazyPattern(
@@ -114,7 +113,7 @@ def reports_failure(sentence: str, *, tried: bool = True) -> bool:
 
 def announces(sentence: str) -> bool:
     """Return whether a sentence says what the agent does next."""
-    return _NEXT.search(_straight(sentence)) is not None
+    return _NEXT.search(_straight(sentence).lower()) is not None
 
 
 def without_opener(sentence: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd._runtime.interpreter import paused_gc
 from compactd.cli.agent_files.choose import AGENT, PICK, SESSION_FILE, choose_file
 from compactd.cli.commands.models import pricing_of
 from compactd.cli.framework.command import Command, Flag, Option
@@ -79,7 +80,7 @@ def run(options: Options, page: Page) -> int:
     source = check_path(choice.name)
     targets = _targets(options, source)
     # The client is closed before the thread is waited for, so that Ctrl-C ends a running request.
-    with ThreadPoolExecutor(1) as thread, Client() as client:
+    with paused_gc(), ThreadPoolExecutor(1) as thread, Client() as client:
         with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
             conversation = load(source)
             waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")

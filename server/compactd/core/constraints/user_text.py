@@ -467,7 +467,7 @@ def _kind(line: str) -> int:
     bare = line.strip()
     if not is_item and _CERTAIN.match(bare) is not None:
         return CERTAIN
-    plain = _BOLD.sub("", bare)
+    plain = _BOLD.sub("", bare) if "**" in bare or "__" in bare or "<" in bare else bare
     outside = _BACKTICKS.sub(" ", plain)
     if outside != plain and len(_PROSE.findall(outside)) >= SENTENCE_WORDS:
         # Code in backticks is part of the person's sentence.

@@ -216,8 +216,10 @@ def sentences(line: str) -> list[str]:
     if not line.isascii():
         return [s for s in _SENTENCE_END.split(line) if s]
     # The same for ASCII, and faster: only full stops are tried, not each character.
-    ends = [found.span(1) for found in _ASCII_SENTENCE_END.finditer(line)]
-    starts = (0, *(end for _, end in ends))
-    return [
-        s for start, (end, _) in zip(starts, (*ends, (len(line), 0)), strict=True) if (s := line[start:end])
-    ]
+    found, start = [], 0
+    for end in _ASCII_SENTENCE_END.finditer(line):
+        found.append(line[start : end.start(1)])
+        start = end.end()
+    if start < len(line):
+        found.append(line[start:])
+    return found

@@ -22,8 +22,6 @@ _FENCE: Final = LazyPattern(
 """Matches a block of code between fences, or from the last fence to the end."""
 _BULLET: Final = LazyPattern(r"\A\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 """Matches a list marker with the box of a checklist."""
-_BOLD: Final = LazyPattern(r"\*\*")
-"""Matches a sign of emphasis. Two underscores may be part of a name."""
 _NOT_PROSE: Final = LazyPattern(r"\A\s*(?:#|\||>|```|<|[{}\[\]()]|\w+\s*[:=]\s*$|[-=_*]{3,})")
 """Matches the beginning of a heading, a table, a quote, markup, code or a ruler."""
 
@@ -88,7 +86,7 @@ def prose_sentences(text: str) -> Iterator[str]:
     for line in body.split("\n"):
         if len(line) < MIN_SENTENCE_CHARS or _NOT_PROSE.match(line):
             continue
-        bare = _BOLD.sub("", _BULLET.sub("", line)).strip()
+        bare = _BULLET.sub("", line).replace("**", "").strip()
         for sentence in sentences(bare):
             said = sentence.strip()
             if MIN_SENTENCE_CHARS <= len(said) <= MAX_SENTENCE_CHARS and said.count(" ") >= 3:

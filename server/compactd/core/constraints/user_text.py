@@ -240,7 +240,7 @@ def sentences_in(text: str) -> Iterator[TypedSentence]:
             continue
         parts = list(_rejoin_sentences(sentences(line.text)))
         lead = parts[-1] if parts else ""
-        opens = _opening(lead, is_line=len(parts) == 1)
+        opens = _opening(lead, is_line=len(parts) == 1) if at < len(lines) else NO_LIST
         below = at + _length_of_list(lines, at, opens) if opens else at
         items = [item for item in lines[at:below] if item.text]
         if not items or not (_forbids(lead) or not all(leaves_no_choice(item.text) for item in items)):
@@ -268,11 +268,14 @@ def _opening(sentence: str, *, is_line: bool) -> int:
     bare = _without_markup(without_bullet(sentence))
     if is_line and len(bare) <= LEAD_CHARS and _BARE_LEAD.match(bare) is not None:
         return ANY_LINES
+    ends_with_colon = bare.endswith((":", "："))
+    if not is_line and not ends_with_colon:
+        return NO_LIST
     demands = leaves_no_choice(bare) or _KEEPS.match(bare) is not None
     has_open_end = _OPEN_END.search(bare) is not None
-    if bare.endswith((":", "：")):
+    if ends_with_colon:
         return LINES if demands or (_forbids(bare) and len(bare.split()) <= LEAD_WORDS) else NO_LIST
-    if not is_line or not (demands or _forbids(bare)):
+    if not (demands or _forbids(bare)):
         return NO_LIST
     if _HEADING.match(sentence) is not None:
         return LINES

@@ -20,7 +20,7 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.protocol.messages import Author, Block, Document, Message, Text, ToolResult
 
 AUTHORS: Final = frozenset(get_args(Author))

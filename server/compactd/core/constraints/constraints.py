@@ -31,12 +31,12 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, WEAK, leaves_no_choice
 from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import TypedSentence, typed_sentences
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.atoms import COMMON_WORDS
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.phrases import Phrases
 from compactd.core.text.quoting import visible_lines
 from compactd.protocol.messages import Text

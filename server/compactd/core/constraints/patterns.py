@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 
 _FLAGS: Final = re.IGNORECASE | re.VERBOSE
 

@@ -21,8 +21,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text.atoms import COMMON_WORDS
+from compactd.core.text.lazy_patterns import LazyPattern
 
 MAX_STATEMENT_CHARS: Final = 180
 """A longer sentence is no plain statement."""

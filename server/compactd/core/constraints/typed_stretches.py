@@ -8,10 +8,10 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import TYPED_TAGS, USER, author_of, spans_of
 from compactd.core.authors.typed_parts import typed_parts
 from compactd.core.constraints.user_text import BLANKS, are_typed
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import line_starts
 from compactd.protocol.messages import Message, Text
 

@@ -15,12 +15,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.core.authors.typed_parts import typed_parts
 from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, leaves_no_choice
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import visible_lines
 from compactd.protocol.messages import Text
 

@@ -10,7 +10,6 @@ from sys import byteorder
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import is_typed, spans
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, constraint_lines, is_constraint
 from compactd.core.constraints.user_text import typed_sentences, without_bullet
@@ -21,6 +20,7 @@ from compactd.core.extract.lines import CallInfo, Unit, without_directory
 from compactd.core.extract.reuse_model import PlacedPart, Scene
 from compactd.core.history.entries import EntryId, Item, number_of
 from compactd.core.text.atoms import atoms
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.core.work.tool_kinds import tool_kind

@@ -14,9 +14,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import SUMMARY, stretches_of
 from compactd.core.history.entries import Item, is_summary
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.summary_format import (
     BLOCKED,

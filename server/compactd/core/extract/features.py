@@ -25,7 +25,6 @@ from zlib import compress, crc32, decompress
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text.atoms import (
     COMMON_WORDS,
     Atom,
@@ -37,6 +36,7 @@ from compactd.core.text.atoms import (
     signs_of_chunk,
     words_of_chunk,
 )
+from compactd.core.text.lazy_patterns import LazyPattern
 
 ATOM: Final = 0
 WORD: Final = 1

@@ -13,7 +13,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import USER as AUTHOR_USER
 from compactd.core.authors.authors import author_of, spans_of
 from compactd.core.authors.typed_parts import typed_parts
@@ -34,6 +33,7 @@ from compactd.core.extract.line_roles import (
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import atoms, plain_path, sentences
 from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.work.file_operations import (
     MAX_PATH_CHARS,

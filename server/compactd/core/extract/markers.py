@@ -15,9 +15,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.extract.line_roles import ASSISTANT, COMMAND, RESULT, SHELL, USER
 from compactd.core.text.atoms import CONSTRAINT, CUE, ERROR
+from compactd.core.text.lazy_patterns import LazyPattern
 
 LINES_PER_SEARCH: Final = 500
 """How many lines, or pieces of long lines (at most 300 characters each), are searched at once."""

@@ -12,13 +12,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.extract.facts import Facts, without_reminders
 from compactd.core.extract.features import Lexicon
 from compactd.core.extract.line_roles import READ, result_role
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.history.message_kinds import is_request
 from compactd.core.history.tool_pairs import match
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.work.file_operations import (
     Json,

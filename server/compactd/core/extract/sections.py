@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.constraints import bullets, without_them
 from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.line_roles import ARGUMENT, ASSISTANT, COMMAND, HEADER, NOTE, RESULT_ROLES, USER
 from compactd.core.extract.story_room import NO_STORY, USER_LEAD, StoryText
 from compactd.core.history.entries import number_of
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import TOOL_MARK, neutralise, quote_line
 from compactd.core.text.summary_format import (
     CHANGES,

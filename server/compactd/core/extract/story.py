@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.replaced import gives_value
 from compactd.core.extract.earlier import MAX_ITEMS, Earlier
 from compactd.core.extract.earlier_items import SUMMARY_MARK, earlier_lines
@@ -33,6 +32,7 @@ from compactd.core.extract.story_room import (
     words_of,
 )
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import neutralise, quote_line
 from compactd.core.text.summary_format import (
     BLOCKED,

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.summary_format import CHANGES, DONE, GOAL, Layout
 
 SAMPLE: Final = "All tests of the parser pass; src/parser.py is edited, but not committed since [e12]."

@@ -13,7 +13,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.overflow.codes import EXACT_CODES, REFUSED, VAGUE, find_status, without_statuses
 from compactd.core.overflow.meaning import UNSERVED, FailureKind, Meaning, read_meaning
 from compactd.core.overflow.number_roles import MIN_ROLE_TOKENS
@@ -50,14 +49,14 @@ EMPTY = (
 """Matches a whole text that says no more than its status: `400 status code (no body)`."""
 WRAPPED = r"(?<=[\w,;(])\n[ \t]{0,12}(?=[a-z(])"
 """Matches a line break that a terminal inserted into a sentence."""
-LEADING = LazyPattern(r"^\W{0,3}[45]\d\d\b\W{0,3}")
+LEADING = re.compile(r"^\W{0,3}[45]\d\d\b\W{0,3}")
 """Matches a status at the beginning of a message."""
 NAMES = r"(?:[`'\"][\w.-]{1,40}[`'\"](?:, (?:or |and )?|(?= at | or | and |[.)]|$)(?: or | and )?)){5,}"
 """Matches a list of at least five quoted names, as in `expected one of …`."""
-CLASS_NAME = LazyPattern(r"\b(?:\w{1,40}\.){0,3}[A-Z]\w{2,60}(?:Error|Exception|Fault)\b")
+CLASS_NAME = re.compile(r"\b(?:\w{1,40}\.){0,3}[A-Z]\w{2,60}(?:Error|Exception|Fault)\b")
 PROSE_CHARS = 4000
 """How many characters outside of structured data are read for their meaning."""
-LOG_MARKS = LazyPattern(
+LOG_MARKS = re.compile(
     r"(?:\d{4}-\d\d-\d\d[T ])?\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?"
     r"|(?<![\w./\\-])[\w./\\-]{1,120}:\w{1,60}:\d{1,6}\b|(?<![\w./\\-])[\w./\\-]{0,120}\.[a-z]{1,5}:\d{1,6}\b"
     r"|=\d{9,20}\b|\btruncated = 0\b|\btask (?:id = )?\d{1,9}\b"

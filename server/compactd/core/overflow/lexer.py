@@ -11,7 +11,6 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.overflow.translations import LETTERS, WORDS_OF
 from compactd.core.overflow.vocabulary import (
     BYTES,
@@ -34,7 +33,7 @@ from compactd.core.overflow.vocabulary import (
 WIDE = str.maketrans("：，。；！？（）【】［］「」＞＜≥≤＝／　\u00a0\u202f’`", ':,.;!?()[][]""><><=/   \' ')
 """Full-width and typographic signs, and the ASCII signs that replace them."""
 
-TOKEN = LazyPattern(
+TOKEN = re.compile(
     r"""https?://\S+
     |[A-Za-z\u00c0-\u024f_][\w']*(?:[-.@/\[]+[A-Za-z0-9_][\w]*\]?)*
     |(?P<number>\d{1,3}(?:,\d{3}){1,4}(?!\d)|\d{1,2}(?:,\d{2}){1,3},\d{3}(?!\d)|\d{1,3}(?:'\d{3}){1,4}(?![\d'])
@@ -42,7 +41,7 @@ TOKEN = LazyPattern(
     |=>|>=|<=|->|[<>=+\-.;!?:,()\[\]{}/\n%|]""",
     re.VERBOSE,
 )
-PART = LazyPattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u00c0-\u024f']+|\d+")
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u00c0-\u024f']+|\d+")
 """Matches one word inside an identifier, such as `context` and `Length` in `contextLength`."""
 SUFFIXES = word_set("c h py js ts go rs md txt json yaml yml toml log java rb php cpp cs sh sql html css")
 """File extensions. The words of a file's name have no concept."""

@@ -7,12 +7,12 @@ No whole sentence of a provider is stored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.overflow.claims import claims_of, is_counted
 from compactd.core.overflow.lexer import Lexeme, lexemes
 from compactd.core.overflow.number_roles import MIN_ROLE_TOKENS
@@ -93,7 +93,7 @@ MISSING_MODEL_WORDS = STOPPED | {"not found", "not exist", "does not", "exist", 
 """Words which say that a model does not exist, or no longer does."""
 MEMORY = frozenset({"memory", "ram", "vram", "gpu", "prefill", "kv", "kv cache", "cache memory", "cuda"})
 """Words for what a server measures in gigabytes."""
-INCOMPLETE = LazyPattern(
+INCOMPLETE = re.compile(
     r"(?i)\bincomplete\b(?:[^.\n]|\.(?=\w)){0,120}\b(?:max|maximum)[_ ]?"
     r"(?:(?:output|completion|new)[_ ]?)?tokens\b"
 )
@@ -149,7 +149,7 @@ class Meaning(Struct, frozen=True, kw_only=True):
 
 NOTHING = Meaning(kind=None)
 """The meaning of a message that says nothing about a failure."""
-NEGATIVE = LazyPattern(r"(?<![\w.\-\d])-\d{1,9}\b(?!-)")
+NEGATIVE = re.compile(r"(?<![\w.\-\d])-\d{1,9}\b(?!-)")
 """Matches a negative integer."""
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.overflow.unwrap import unwrap
 from compactd.core.overflow.vocabulary import word_set
 
@@ -29,7 +28,7 @@ GATEWAYS = (
     r"|VertexAI|Gemini|Bedrock|Groq|Mistral|Deepseek|Xai|Ollama|Hosted_vllm|Vllm|Cohere)Exception"
 )
 """Matches the names that LiteLLM gives to errors that it passes on, one per provider."""
-PREFIX = LazyPattern(
+PREFIX = re.compile(
     rf"[\s\[\].:–-]*(?i:{CLASSES}|{GATEWAYS}|api error occurred(?=: status [45])|<?[45]\d\d>?(?!\d)"
     r"|(?:openai |api )*error(?: code)?(?=[\s:\]])|api(?= [45]\d\d:)|b(?=\W*$)|request failed(?=: [45])"
     r"|bad request(?=[:.])|input validation error(?=: `inputs`)|internalerror\.algo\.invalidparameter"
@@ -60,10 +59,10 @@ WORDS = word_set(
     " submit up used user was when which while window with within would you your"
 )
 """The words in the sentences with which providers name their windows. Letters only, lower case."""
-SENTENCE_END = LazyPattern(r"[.!?](?=\s|$)|[;,](?=\s+(?i:please|try|decrease|reduce)\b)")
+SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[;,](?=\s+(?i:please|try|decrease|reduce)\b)")
 """Matches the end of a sentence, or the comma before a provider's advice."""
-NUMBER = LazyPattern(r"\d+(?:[,_']\d{3})*")
-FOREIGN_SIGNS = LazyPattern(
+NUMBER = re.compile(r"\d+(?:[,_']\d{3})*")
+FOREIGN_SIGNS = re.compile(
     r"^[\d>]|[\"“”«»{}|\\@#*~]|</?\w|://|\w[./]\w|(?<![\w'])'(?!\w+'\W)|```|[a-z,] [A-Z][a-z]"
     r"|:(?!\s*\d| total number)"
 )
@@ -75,7 +74,7 @@ WORDED_LINE = r"(?m)^.*[^\W\d_]{2}.*$"
 MAX_SENTENCE = 400
 """The maximum number of characters from the beginning of a message to the end of the sentence that names
 the numbers."""
-CONTINUING = LazyPattern(r"\s*(?:please|try|decrease|reduce|[^a-z\s]|$)")
+CONTINUING = re.compile(r"\s*(?:please|try|decrease|reduce|[^a-z\s]|$)")
 """Matches how a text may continue after the provider's sentence. Any other lower-case letter means that the
 sentence had not ended: the full stop was part of a name."""
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.overflow.unwrap import Unwrapped
 from compactd.core.overflow.vocabulary import word_set
 
@@ -44,7 +43,7 @@ PARSED = (
 follow."""
 ANSWERING = r"""["'](?:message|error|detail|msg)["']\s?[:=]\s?$"""
 """Matches the key before a quoted error message, in data that does not parse."""
-CODED = LazyPattern(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
+CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
 """Matches a quoted machine code of an overflow. In quotation marks it may be a value in the request or the
 name of a tool."""
 WRAPPING = word_set(
@@ -56,7 +55,7 @@ WRAPPING = word_set(
     " could not due post get invalid too many failures invoke"
 )
 """Words around a quoted refusal that say nothing of their own."""
-WORD = LazyPattern(r"[^\W\d_]+")
+WORD = re.compile(r"[^\W\d_]+")
 """Matches a word."""
 QUOTED_PASSAGE = r"(?<![\w=])(?:[\"“'‘`](?=\S)|«)([^\"“”`»\n]{8,300}?)(?:(?<=\S)[\"”'’`]|»)(?!\w)"
 """Matches a passage in quotation marks."""

@@ -12,7 +12,6 @@ import re
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.overflow.vocabulary import word_set
 
 HEAD_CHARS = 8_000
@@ -85,7 +84,7 @@ ANSWER = r"""\{\s*\\?["']?error\\?["']?\s*[:=]"""
 ASKING = ("request", "request body", "payload", "arguments", "tool output", "tool result", "with input")
 """Words before an opening bracket which say that the request follows."""
 
-TOKEN = LazyPattern(
+TOKEN = re.compile(
     r"""(?P<open>[{\[])|(?P<close>[}\]])
     |(?P<mark>=>|[:=,])
     |(?P<string>b?"(?:[^"\\]+|\\.|"(?=[A-Za-z0-9]))*"?|b?(?<![A-Za-z0-9])'(?:[^'\\]+|\\.|'(?=[A-Za-z0-9]))*'?)
@@ -93,16 +92,16 @@ TOKEN = LazyPattern(
     re.VERBOSE | re.DOTALL,
 )
 """Matches one token of any notation: a bracket, a separator, a quoted string or a bare word."""
-OPENING = LazyPattern(r"""[%#]?\{|\[(?=\s*[{"'])""")
+OPENING = re.compile(r"""[%#]?\{|\[(?=\s*[{"'])""")
 """Matches the bracket with which a notation begins."""
 CALL = r"(?<=[A-Za-z])\((?=[a-z_]{3,20}=[\"'{\[])"
 """Matches the bracket that opens the arguments of a printed exception: `APIError(message=…, code=…)`."""
-CUT = LazyPattern(r"""\s{0,9}(?:'[^'\n]{8,600}'|"[^"\n]{8,600}"),\s?(?:'\w{2,30}'|"\w{2,30}"):""")
+CUT = re.compile(r"""\s{0,9}(?:'[^'\n]{8,600}'|"[^"\n]{8,600}"),\s?(?:'\w{2,30}'|"\w{2,30}"):""")
 """Matches a notation whose beginning was lost: a value without a key, then another key."""
-ERRED = LazyPattern(r"""\s{0,9}\\{0,9}["']description\\{0,9}["']\s?:""")
+ERRED = re.compile(r"""\s{0,9}\\{0,9}["']description\\{0,9}["']\s?:""")
 """Matches the arguments of an exception that is an error object, as Dify's plugins print it: `"args":
 {"description": …}`."""
-ESCAPE = LazyPattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 """Matches an escape sequence in a string."""
 EVENT = r"(?m)^[ \t]*(?:event|id|retry):[^\n]*\n?|^[ \t]*data:[ \t]?"
 """Matches the field names of server-sent events."""
@@ -117,14 +116,14 @@ CALLED = (
     r"""\((["'])((?:(?!\2\s?[,)]).){8,900})\2\)"""
 )
 """Matches a printed exception that contains only its message."""
-LONE = LazyPattern(r"\[\s{0,4}(['\"])((?:(?!\1\s?[,\]]).){8,2000})\1\s{0,4}\]", re.DOTALL)
+LONE = re.compile(r"\[\s{0,4}(['\"])((?:(?!\1\s?[,\]]).){8,2000})\1\s{0,4}\]", re.DOTALL)
 """Matches a list that contains one message and nothing else."""
 TAG = (
     r"<\?[^<>]{0,100}\?>|<(?:script|style)\b[^<]*</(?:script|style)>|</?[a-zA-Z][^<>]{0,300}>"
     r"|<!(?:--|DOCTYPE)[^<>]{0,300}>"
 )
 """Matches a tag of HTML or XML."""
-LETTERS = LazyPattern(r"[^a-z]+")
+LETTERS = re.compile(r"[^a-z]+")
 """Matches what is removed from a key before it is compared: everything but lower-case letters."""
 PLAIN = {"n": "\n", "t": " ", "r": " ", "b": " ", "f": " "}
 """The character for each one-letter escape. Tabs and the like become spaces."""

@@ -16,7 +16,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.constraints import Constraints
 from compactd.core.constraints.typed_stretches import TypedStretch, typed_stretches
 from compactd.core.constraints.user_text import typed_sentences
@@ -25,6 +24,7 @@ from compactd.core.history.outline import Outline
 from compactd.core.planning.clip import MIN_CLIP, clip_text, level_of, write_mark
 from compactd.core.planning.prune import restate_stub
 from compactd.core.planning.request import Inputs
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.tokens.counting import Counter, block_tokens, message_tokens
 from compactd.protocol.messages import Text
 

@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.budget.rules import Settings
 from compactd.core.history.entries import EntryId, Item, Stub, is_summary
 from compactd.core.history.message_kinds import kind_of
 from compactd.core.history.pins import is_pinned
 from compactd.core.history.tool_pairs import Matched, match
 from compactd.core.text.atoms import ERROR
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.quoting import quote_line
 from compactd.core.tokens.counting import Counter, block_tokens

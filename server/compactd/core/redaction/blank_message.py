@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import AUTHORS, BY_PROGRAM, UNKNOWN
 from compactd.core.redaction.scrub import MARK
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.protocol.messages import Block, Document, Message, Meta, Text, Thinking, ToolCall, ToolResult
 
 MARK_DOCUMENT = Document(media_type="text/plain", text=MARK)

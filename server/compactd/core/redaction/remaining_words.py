@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.redaction.scrub import WORD_CHARS, distinct_words, short_words_in
+from compactd.core.text.lazy_patterns import LazyPattern
 
 DIGITS_CHARS = 4
 """A word with a digit can be a secret if it has at least this many code points. Most line numbers are

@@ -26,7 +26,6 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import stretches
 from compactd.core.constraints.constraints import MAX_LIMIT_CHARS, is_constraint
 from compactd.core.constraints.patterns import NEGATIVE
@@ -38,6 +37,7 @@ from compactd.core.summary.input import item_texts
 from compactd.core.summary.message import add_under_heading
 from compactd.core.text.atoms import COMMON_WORDS, words_of_chunk
 from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import SIGN, UNMARKED_AUTHORS, neutralise, without_frames
 from compactd.core.text.sanitize import INVISIBLE_MARK
 from compactd.core.text.summary_format import NONE

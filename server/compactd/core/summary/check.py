@@ -16,7 +16,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.constraints.constraints import bullets, lines_under, missing_constraints
 from compactd.core.extract.conversation import conversation_order
 from compactd.core.extract.story import STATE_KINDS
@@ -26,6 +25,7 @@ from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWor
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
 from compactd.core.summary.input import SummaryInput, item_texts
 from compactd.core.summary.message import add_under_heading
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.summary_format import CONSTRAINTS, ROLES, count_line
 from compactd.protocol.messages import Retention
 from compactd.protocol.work import PlanTask

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text.atoms import COMMON_WORDS
+from compactd.core.text.lazy_patterns import LazyPattern
 
 PROSE_WORDS: Final = 3
 """A repetition with fewer words of prose than this is a name, a path or a number, not a demand."""

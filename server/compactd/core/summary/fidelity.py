@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text.atoms import atoms, commands
+from compactd.core.text.lazy_patterns import LazyPattern
 
 MAX_UNFOUNDED: Final = 20
 """At most this many statements are listed."""

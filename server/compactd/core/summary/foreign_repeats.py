@@ -18,8 +18,8 @@ from unicodedata import category, normalize
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text.atoms import COMMON_WORDS, sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 
 SHARE: Final = 0.8
 """A line repeats a foreign sentence if the sentence contains this share of the words of a sequence in the

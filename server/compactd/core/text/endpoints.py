@@ -6,7 +6,7 @@ written to disk and shown to anyone who asks. Keys belong in keys.toml or in the
 
 from __future__ import annotations
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 
 _PARTS = LazyPattern(r"(?s)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)")
 _HOST = LazyPattern(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text import sanitize
+from compactd.core.text.lazy_patterns import LazyPattern
 
 
 def _escape(code: int) -> str:

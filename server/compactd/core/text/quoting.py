@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.sanitize import mark_invisible
 from compactd.protocol.messages import Author
 

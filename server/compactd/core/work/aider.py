@@ -20,8 +20,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import Call, shell_call, shorten
 from compactd.core.work.edit_blocks import ProposedEdit, proposed_edits, without_names
 from compactd.core.work.file_operations import MAX_PATH_CHARS

@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import Call
 from compactd.core.work.edits import FileEdit, edits_in
 from compactd.core.work.file_operations import PATCH_ARGUMENTS, patched_paths, paths_in

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import shorten
 from compactd.core.work.edits import texts_in
 from compactd.core.work.file_operations import Json

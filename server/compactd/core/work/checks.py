@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import Call, git_command, is_filter, parts_of
 from compactd.core.work.outcome import Result
 from compactd.core.work.shell import Command

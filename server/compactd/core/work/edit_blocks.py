@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.file_operations import MAX_PATH_CHARS, Json
 
 MAX_ANSWER_CHARS: Final = 400_000

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.file_operations import PATCH_ARGUMENTS, Json, patched_paths, paths_in
 
 MAX_EDIT_CHARS: Final = 40_000

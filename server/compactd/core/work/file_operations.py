@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.entries import Item, is_summary
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.protocol.messages import ToolCall, ToolResult
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]

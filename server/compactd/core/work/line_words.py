@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work import prose
 
 SENTENCE_WORDS: Final = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import shorten
 from compactd.core.work.checklists import MAX_TASK_CHARS, MIN_TASKS, FileChecklists, Row, most_needed, rows_in
 from compactd.core.work.file_operations import Json

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text.atoms import sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 
 MIN_SENTENCE_CHARS: Final = 25
 """A shorter sentence is a heading or a fragment."""

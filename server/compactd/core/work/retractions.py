@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import shorten
 from compactd.core.work.edits import MAX_LINE_CHARS, FileEdit
 from compactd.core.work.gists import (

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 
 CheckKind = Literal["test", "build", "lint", "types", "other"]
 

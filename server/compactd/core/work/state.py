@@ -14,13 +14,13 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import SKILL, TOOL, author_of, stretches_of
 from compactd.core.constraints.constraints import NO_CONSTRAINTS, Constraints, is_constraint
 from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item, is_summary
 from compactd.core.history.message_kinds import is_request
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.work import aider, prose
 from compactd.core.work.calls import Call, read_call, shell_call, shorten

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.text.atoms import sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work import prose
 from compactd.core.work.line_words import is_chain, is_polite, lowered
 

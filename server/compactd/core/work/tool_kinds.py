@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.file_operations import CHANGE_ARGUMENTS, Json, patched_paths, paths_in
 
 ToolKind = Literal[

@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import FILE, TOOL, UNKNOWN
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.files.json_lines import utf8
 from compactd.formats.files.session_file import SessionBuilder, SessionFile
 from compactd.protocol.messages import Author, Meta, Text

@@ -20,7 +20,6 @@ from typing import Final
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import (
     FILE,
     HOOK,
@@ -32,6 +31,7 @@ from compactd.core.authors.authors import (
     TOOL,
     UNKNOWN,
 )
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.agents.claude_code_queue import Between, Delivered, Queue
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import (

@@ -22,8 +22,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import REMINDER, SUBAGENT, TOOL, TYPED_TAGS, UNKNOWN, author_of_wrapped
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, message_id, text_field

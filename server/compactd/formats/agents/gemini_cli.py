@@ -21,8 +21,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.json_lines import Warn, records, repair_surrogates, utf8
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds

@@ -19,8 +19,8 @@ import re
 import msgspec
 from msgspec import Raw
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import UNKNOWN
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, plain_content, text_field

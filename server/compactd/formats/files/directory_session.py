@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.files.source import FILE_BYTES, read_source, too_large
 from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.lenient_json import Given, text_in

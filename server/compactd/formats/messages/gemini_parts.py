@@ -6,7 +6,7 @@ import re
 
 from msgspec import Raw
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.messages.json_parts import fields, first_byte, json_object
 from compactd.formats.messages.provenance import GEMINI
 from compactd.formats.messages.rendering import (

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.authors.authors import UNKNOWN
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.messages.json_parts import (
     elements,
     fields,

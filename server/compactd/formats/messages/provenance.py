@@ -8,7 +8,7 @@ reasoning item). Every other block belongs to the provider of the model that the
 
 from __future__ import annotations
 
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 
 ANTHROPIC, OPENAI, GEMINI = "anthropic", "openai", "gemini"
 RESPONSES = "openai_responses"

@@ -10,8 +10,8 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd._runtime.lazy_patterns import LazyPattern
 from compactd.core.history.tool_pairs import is_blank
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.messages.json_parts import fields, first_byte, json_object, string
 from compactd.formats.messages.tools import NO_PARAMETERS
 from compactd.protocol.messages import Block, Document, Image, Message, Opaque, Text, Unknown

@@ -13,7 +13,7 @@ import pytest
 
 import compactd.core
 import compactd.formats
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 
 WORDS = r"(?P<word>[a-z]+)"
 
@@ -62,7 +62,7 @@ def test_to_import_the_engine_compiles_no_pattern_of_it() -> None:
     counts = """
 import gc
 import compactd.core.work.state, compactd.core.constraints.constraints, compactd.core.authors.authors
-from compactd._runtime.lazy_patterns import LazyPattern
+from compactd.core.text.lazy_patterns import LazyPattern
 print(sum("search" in vars(one) for one in gc.get_objects() if type(one) is LazyPattern))
 """
     done = subprocess.run(

@@ -17,7 +17,7 @@ from compactd.core.constraints.constraints import (
     fitting_constraints,
     missing_constraints,
 )
-from compactd.core.constraints.patterns import LIMIT, NEGATIVE, pattern
+from compactd.core.constraints.patterns import LIMIT, NEGATIVE
 from compactd.core.history.entries import Item
 from compactd.core.planning.plan import Plan, plan
 from compactd.core.planning.request import CompactRequest
@@ -187,10 +187,10 @@ def _disagree(older: str, newer: str) -> bool:
     if SUBJECTS[older] != SUBJECTS[newer]:
         return False
     mine, other = ([word for word in one.rstrip(".").split() if word.isdigit()] for one in (older, newer))
-    limits = [pattern(LIMIT).search(one) is not None for one in (older, newer)]
+    limits = [LIMIT.search(one) is not None for one in (older, newer)]
     if all(limits):
         return len(mine) == 1 == len(other) and mine != other
-    forbids = [pattern(NEGATIVE).search(one) is not None for one in (older, newer)]
+    forbids = [NEGATIVE.search(one) is not None for one in (older, newer)]
     return forbids[0] != forbids[1]
 
 

@@ -1,9 +1,11 @@
-"""Settings of the Python interpreter with which worker threads disturb the event loop less."""
+"""Settings of the Python interpreter: how threads take turns, and when garbage is collected."""
 
 from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 SWITCH_INTERVAL_S: Final = 0.0005
@@ -23,3 +25,17 @@ def set_up_interpreter() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+
+
+@contextmanager
+def paused_gc() -> Iterator[None]:
+    """Collect no garbage in this block. Use it for work that creates many objects and no reference cycles:
+    the collector would look at all of them again and again.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

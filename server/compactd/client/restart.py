@@ -4,8 +4,7 @@ requests may be sent again.
 
 from __future__ import annotations
 
-import secrets
-import uuid
+import os
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -45,7 +44,7 @@ class RestartState:
             return params
         fields = _fields(params)
         if method == "session/start":
-            return params if fields.get("session_id") else {**fields, "session_id": secrets.token_hex(8)}
+            return params if fields.get("session_id") else {**fields, "session_id": os.urandom(8).hex()}
         if fields.get("format") not in FORMATS_WITH_IDS:
             return params
         messages = fields.get("messages")
@@ -109,11 +108,11 @@ def _fields(params: Params) -> Mapping[str, object]:
 def _with_id(message: object) -> object:
     """Return the message with an id, if its sender gave it none."""
     if isinstance(message, Mapping):
-        return message if message.get("id") is not None else {"id": uuid.uuid4().hex, **message}
+        return message if message.get("id") is not None else {"id": os.urandom(16).hex(), **message}
     if isinstance(message, Raw):
         given = json_object(message)
         if given and given.get("id") is None:
             # The message's own bytes stay unchanged after the new first field.
             body = bytes(message).lstrip()[1:]
-            return Raw(b'{"id":"%b",%b' % (uuid.uuid4().hex.encode(), body))
+            return Raw(b'{"id":"%b",%b' % (os.urandom(16).hex().encode(), body))
     return message

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd._runtime.interpreter import paused_gc
 from compactd.cli.agent_files.choose import AGENT, PICK, SESSION_FILE, choose_file
 from compactd.cli.commands.models import pricing_of
 from compactd.cli.framework.command import Command, Flag, Option
@@ -81,26 +82,33 @@ def run(options: Options, page: Page) -> int:
     source = check_path(choice.name)
     targets = _targets(options, source)
     # The client is closed before the thread is waited for, so that Ctrl-C ends a running request.
-    with ThreadPoolExecutor(1) as thread, Client() as client:
+    with paused_gc(), ThreadPoolExecutor(1) as thread, Client() as client:
         with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
             data = read_bytes(source)
             conversation = load_session(source, data, parse_file(source, data))
             waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
-            begun = start_session(client, conversation, model=options.model, window=options.window)
-            session_id = begun.session_id
-            facts = ask_conversation_facts(client, begun, conversation)
-            appended = thread.submit(append, client, session_id, conversation.live)
+            # While the daemon starts and takes the messages, this process reads what they say of the work,
+            # and counts the blocks of each.
+            started = thread.submit(
+                start_session, client, conversation, model=options.model, window=options.window
+            )
+            appended = thread.submit(lambda: append(client, started.result().session_id, conversation.live))
             # The compaction begins when all messages are appended. Only `--what` shows the summary, and it
             # takes longer to make than everything else.
             tried = thread.submit(
                 lambda: client.session_compact(
-                    session_id=session_id, dry_run=True, plan_only=not options.what, timeout_s=TIMEOUT_S
+                    session_id=started.result().session_id,
+                    dry_run=True,
+                    plan_only=not options.what,
+                    timeout_s=TIMEOUT_S,
                 )
             )
-            # Meanwhile, this process counts the blocks of each message and reads what they say of the work.
-            counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
             work = work_of(conversation)
             cost = cost_in_file(data, conversation.format)
+            begun = started.result()
+            session_id = begun.session_id
+            facts = ask_conversation_facts(client, begun, conversation)
+            counted = count(conversation, facts, most=TILES if targets else MAX_NAMED_ENTRIES)
             entry_ids = appended.result()
             state = client.agent_state(session_id=session_id)
             warnings = (*conversation.warnings, *begun.warnings)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from compactd._runtime.interpreter import paused_gc
 from compactd.cli.agent_files.places import AgentFile
 from compactd.cli.usage.cache import UsageCache
 from compactd.cli.usage.readers import is_folder_session, is_lines, read_usage, source_of
@@ -29,7 +28,7 @@ def collect(
     """Return what `files` report, in an order in which copies follow what they were copied from. `told` is
     called with the progress. O(new bytes + requests).
     """
-    with _without_collector():
+    with paused_gc():
         cache = UsageCache(cache_file)
         found: list[tuple[AgentFile, FileUsage]] = []
         unreadable: list[str] = []
@@ -110,15 +109,3 @@ def _root(session_id: str, parents: dict[str, str]) -> str:
         passed.add(session_id)
         session_id = parent
     return session_id
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Pause Python's garbage collector: it would visit all requests again and again and find nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

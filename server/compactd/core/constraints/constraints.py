@@ -31,11 +31,12 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, WEAK, pattern
+from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, WEAK, leaves_no_choice
 from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import TypedSentence, typed_sentences
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.text.atoms import COMMON_WORDS
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.phrases import Phrases
 from compactd.core.text.quoting import visible_lines
 from compactd.protocol.messages import Text
@@ -65,29 +66,29 @@ SUMMARY_DIVISOR: Final = 2
 """By default, constraints may take half of `target_tokens`; without a target, half of the summary's budget;
 and always at least `MIN_CONSTRAINT_TOKENS`. In 40 recorded sessions, they took 0 to 444 tokens (2026-11)."""
 
-_QUOTED = re.compile(
+_QUOTED = LazyPattern(
     r"`[^`]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|‘[^’\n]* [^’\n]*’"
 )
-_ASKS = re.compile(
+_ASKS = LazyPattern(
     r"(?:why|what|how|is|are|do(?!n)|does|did|should|when|where|who|which|has|have|was|were|isn|aren"
     r"|don['’]?t\s+you"
     r"|warum|wieso|wie|ist|sind|pourquoi|comment|est|por\s+qué|qué|cómo)\b",
     re.IGNORECASE,
 )
-_EMPHASIS = re.compile(
+_EMPHASIS = LazyPattern(
     r"(?<![\w*_])[*_]{1,3}(?=\w)|(?<=\w)[*_]{1,3}(?![\w*_])|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
 )
 """Marks of emphasis. They are removed because they could separate the words of a cue."""
-_IS_QUESTION = re.compile(r"[?？؟][\s!?？؟\"'”’)\]*_]{0,8}\Z")
-_REQUESTS = re.compile(
+_IS_QUESTION = LazyPattern(r"[?？؟][\s!?？؟\"'”’)\]*_]{0,8}\Z")
+_REQUESTS = LazyPattern(
     r"\b(?:please|could\s+you|can\s+you|would\s+you|will\s+you|won['’`]?t\s+you)\b|,\s*(?:ok(?:ay)?|right"
     r"|yes|got\s+it|deal|will\s+you)\W*\Z"
     r"|\b(?:bitte|kannst\s+du|könntest\s+du|peux-tu|pouvez-vous|pourrais-tu|puedes|podrías|por\s+favor)\b",
     re.IGNORECASE,
 )
 """Words that make a question a demand."""
-_NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
-_DEPENDENT = re.compile(
+_NUMBER = LazyPattern(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
+_DEPENDENT = LazyPattern(
     r"\b(?:it|that|them|those|these|this)(?=[.!]?\Z|[,;.!]|\s+(?:to|in|for|with|without|unless|until|before|after"
     r"|again|or|and|on|at|from|anywhere|yourself|alone)\b)"
     r"|(?:\bnever|\bnot|n['’`]t)\s+(?:exceed|disclose|reveal|share|mention|repeat|reuse|touch|change|modify|remove|delete|rename|edit|break"
@@ -96,25 +97,25 @@ _DEPENDENT = re.compile(
 )
 """Matches a sentence with a pronoun, or with a verb without an object. Who does not know the sentence before
 it does not know what it limits."""
-_OPENING = re.compile(
+_OPENING = LazyPattern(
     r"\W*(?:please|also|and|but|so|oh|ok(?:ay)?|hey|note|rule|btw|ps|p\.s\.|\d+)\b[,:.]?\s*",
     re.IGNORECASE,
 )
-_WORDS = re.compile(r"\w+")
-_REFERENCES = re.compile(r"(?:\s*\[e\d{1,18}(?:\s*,\s*e\d{1,18})*\])+\s*\Z")
+_WORDS = LazyPattern(r"\w+")
+_REFERENCES = LazyPattern(r"(?:\s*\[e\d{1,18}(?:\s*,\s*e\d{1,18})*\])+\s*\Z")
 """References at the end of a line: `[e12]`, `[e12, e15]`."""
-_MARK = re.compile(r"\A\s*(?:(?:[-*•+]|\d{1,3}[.)])\s+)?(?:\[ \]\s+)?")
+_MARK = LazyPattern(r"\A\s*(?:(?:[-*•+]|\d{1,3}[.)])\s+)?(?:\[ \]\s+)?")
 """The mark before a list item, or before an unticked checkbox."""
-_HEADING = re.compile(
+_HEADING = LazyPattern(
     r"#{1,6}\s|(?:\d{1,3}[.)]\s+)?(?:\*\*|__)?[^\s*_•+-][^\n]{0,58}[:：](?:\*\*|__)?\Z|(?:\*\*|__)[^\n]{1,60}(?:\*\*|__)\Z"
 )
 """A line that is marked as a heading, ends with a colon, or is completely bold."""
-_AT_LEAST = re.compile(
+_AT_LEAST = LazyPattern(
     r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo"
     r"|[>≥]|以上|至少",
     re.IGNORECASE,
 )
-_NO = re.compile(r"\W*(?:please\s+)?no\s", re.IGNORECASE)
+_NO = LazyPattern(r"\W*(?:please\s+)?no\s", re.IGNORECASE)
 """The beginning of a sentence with `no`. `No tabs.` means the same as `Never use tabs.`"""
 _NEXT_CHARS: Final = 12
 """A number belongs to a limit if it is inside the limit's words or begins at most this many characters after
@@ -123,7 +124,7 @@ _AROUND: Final = "\"'`“”„«»‘’「」『』()[]{},;:!?*。！？、，
 _TRAILING: Final = "."
 """A full stop is only removed at the end of a word, because at the beginning it is part of a name."""
 _IN_NAMES: Final = r"-_./\#@"
-_NAME_CONTINUES = re.compile(r"[-_/\\#@]\w|\.\w")
+_NAME_CONTINUES = LazyPattern(r"[-_/\\#@]\w|\.\w")
 _FILLER_TEXT = """
 must mustn never always do don dont don't don’t mustn't mustn’t only not no prefer preferred preferably avoid
 should shouldn shouldn't shouldn’t shall ensure important please also now and but so ok okay you we
@@ -434,9 +435,9 @@ def _strength(sentence: str) -> bool | None:
         return None
     if bare.isascii() and len(_WORDS.findall(sentence)) < 2:
         return None
-    if pattern(STRONG, LIMIT, OTHER_LANGUAGES).search(bare) is not None:
+    if leaves_no_choice(bare):
         return not _is_question(bare) or _REQUESTS.search(bare) is not None
-    return False if pattern(WEAK).search(bare) is not None else None
+    return False if WEAK.search(bare) is not None else None
 
 
 def _is_question(sentence: str) -> bool:
@@ -517,7 +518,7 @@ def _subject(text: str, sense: _Sense) -> frozenset[str]:
     The result is empty if only common words are left. It is also empty if the sentence has two negations,
     because its words then do not show what contradicts it.
     """
-    if len(pattern(NEGATIVE).findall(_QUOTED.sub(" ", text))) > 1:
+    if len(NEGATIVE.findall(_QUOTED.sub(" ", text))) > 1:
         return frozenset()
     direction, said = "", text
     if sense.span is not None:
@@ -525,7 +526,7 @@ def _subject(text: str, sense: _Sense) -> frozenset[str]:
         direction = "≤" if _AT_LEAST.search(text[start:end]) is None else "≥"
         text = f"{text[:start]} {text[end:]}"
     for cues in (OTHER_LANGUAGES, NEGATIVE):
-        text = pattern(cues).sub(_without_cues, text)
+        text = cues.sub(_without_cues, text)
     every = (word.strip(_AROUND).rstrip(_TRAILING) for word in text.split())
     words = {word if len(word) == 1 else word.lower() for word in every} - _FILLER_WORDS
     if _NO.match(said) is not None:
@@ -551,14 +552,14 @@ def _without_cues(cue: re.Match[str]) -> str:
 def _sense(text: str) -> _Sense:
     bare = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
     numbers = list(_NUMBER.finditer(bare))
-    limit = pattern(LIMIT).search(bare)
+    limit = LIMIT.search(bare)
     span = None
     if limit is not None and len(numbers) == 1:
         start, end = numbers[0].span()
         if start >= limit.start() and start - limit.end() <= _NEXT_CHARS:
             span = limit.start(), max(end, limit.end())
     return _Sense(
-        forbids=pattern(NEGATIVE).search(bare) is not None,
+        forbids=NEGATIVE.search(bare) is not None,
         is_limit=limit is not None,
         number=numbers[0][0] if span is not None else None,
         span=span,

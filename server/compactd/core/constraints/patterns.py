@@ -1,17 +1,19 @@
 """How users express limits: patterns of cue words, in the languages that users write most.
 
 `STRONG` matches cues that leave no choice, `WEAK` cues of a wish (both in English), `LIMIT` cues that set a
-number, `OTHER_LANGUAGES` cues in other languages, and `NEGATIVE` cues that forbid. The patterns are compiled
-at first use, so they cost nothing at start. For speed, a pattern that begins with a word is tried only at the
-beginning of a word, and a pattern in another script only at a non-ASCII character. Trying them at each
-character takes four times as long.
+number, `OTHER_LANGUAGES` cues in other languages, and `NEGATIVE` cues that forbid. For speed, a pattern that
+begins with a word is tried only at the beginning of a word, and a pattern in another script only at a
+non-ASCII character. Trying them at each character takes four times as long.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Final
+
+from compactd.core.text.lazy_patterns import LazyPattern
+
+_FLAGS: Final = re.IGNORECASE | re.VERBOSE
 
 _CHANGE: Final = r"""
     touch(?:ed)? | chang(?:e|ed) | modif(?:y|ied) | edit(?:ed)? | renam(?:e|ed) | remov(?:e|ed)
@@ -24,7 +26,8 @@ _CHANGE: Final = r"""
 """
 """What an agent may do to a file, a branch or a dependency, as the verbs of a limit."""
 
-STRONG: Final = r"""
+STRONG: Final = LazyPattern(
+    r"""
 \b(?=\w)(?:
     must(?:n(?:['’`]t|\s+not))?\b
   | (?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bhas\s)(?<!\bhave\s)(?<!\bgets\s)(?<!\bit\s)
@@ -79,9 +82,12 @@ STRONG: Final = r"""
   |this|you|we\b|matter|there|but\b|because|more\s+questions?)\w
 | (?:^|[,;:]\s+)if\s[^.?!\n]{3,120},\s*(?:please\s+)?(?:stop|ask|escalate|wait|warn|refuse|tell\s+me)\b
 | [,;:]\s+no\s+(?:new|more|other|extra|additional|external|third|network|global|further|changes?)\b
-""".replace("<CHANGE>", _CHANGE)
+""".replace("<CHANGE>", _CHANGE),
+    _FLAGS,
+)
 
-LIMIT: Final = r"""
+LIMIT: Final = LazyPattern(
+    r"""
 \b(?=\w)(?:
     at\s+(?:most|least)\b | no\s+(?:more|less|fewer|later|longer)\s+than\b
   | (?:not\s+(?:more|less|longer)\s+than|less\s+than|fewer\s+than|under|below|within|up\s+to|shorter\s+than
@@ -97,9 +103,12 @@ LIMIT: Final = r"""
 | \d[\w%.]*(?:\s\w+)?\s(?:max(?:imum)?|min(?:imum)?|at\s+most|at\s+least|or\s+(?:less|fewer|more)|tops)\b
 | \d\s*(?:以内|以下|以上)
 | (?=[^\x00-\x7f])(?:不超过|最多|至少|至多|不得超过|最大\s*\d|未満|超えない)
-"""
+""",
+    _FLAGS,
+)
 
-WEAK: Final = r"""
+WEAK: Final = LazyPattern(
+    r"""
 \b(?=\w)(?:
     (?:make|be)\s+sure\b | ensure\b | without\s+(?:\w+ing|any)\b | important(?:ly)?:
   | use\b[^.]{1,80}\b(?:instead\s+of|rather\s+than|and\s+not|,\s+not)\b
@@ -114,9 +123,12 @@ WEAK: Final = r"""
     (?:answers|replies|responses|explanations|comments|commit\s+messages|examples)\b
 )
 | ^important\b | ^remember\b | ^(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave)\b
-"""
+""",
+    _FLAGS,
+)
 
-OTHER_LANGUAGES: Final = r"""
+OTHER_LANGUAGES: Final = LazyPattern(
+    r"""
 \b(?=\w)(?:
     (?:niemals|nie\b|immer|darf(?:st)?|dürfen|dürft|müss(?:en|t)|muss(?:t)?|nur|ausschließlich|stets|verboten
     |vermeide\w*|bevorzug\w*|bitte\s+(?:nicht|kein\w*)|auf\s+(?:keinen|jeden)\s+fall|unbedingt|keinesfalls
@@ -201,9 +213,12 @@ OTHER_LANGUAGES: Final = r"""
   | ห้าม | อย่า(?!ง) | ต้อง | เท่านั้น | เสมอ | ไม่ควร | หลีกเลี่ยง
   | কখনো | সবসময় | শুধুমাত্র | করবেন\s+না
 )
-"""
+""",
+    _FLAGS,
+)
 
-NEGATIVE: Final = r"""
+NEGATIVE: Final = LazyPattern(
+    r"""
 \b(?=\w)(?:
     (?:never|no|not|dont|avoid|refrain|without|forbidden|prohibited|disallowed|off[ -]limits|hands\s+off
       |nothing|nobody|none
@@ -222,10 +237,11 @@ NEGATIVE: Final = r"""
   | 避け | るな(?=[。！!\s]|$) | 마\b
   | 마[세라십] | 말\s?(?:것|아)
   | 안\s?(?:됩|돼|된|되) | 금지 | لا\s | أبد | ممنوع | (?<!\S)मत(?!\S) | नहीं | ห้าม | อย่า(?!ง))
-"""
+""",
+    _FLAGS,
+)
 
 
-@cache
-def pattern(*parts: str) -> re.Pattern[str]:
-    """Return a compiled pattern that matches any of `parts`, ignoring case. Cached."""
-    return re.compile("|".join(parts), re.IGNORECASE | re.VERBOSE)
+def leaves_no_choice(text: str) -> bool:
+    """Return whether a text has a cue of `STRONG`, `LIMIT` or `OTHER_LANGUAGES`."""
+    return any(pattern.search(text) is not None for pattern in (STRONG, LIMIT, OTHER_LANGUAGES))

@@ -22,6 +22,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.text.atoms import COMMON_WORDS
+from compactd.core.text.lazy_patterns import LazyPattern
 
 MAX_STATEMENT_CHARS: Final = 180
 """A longer sentence is no plain statement."""
@@ -43,40 +44,40 @@ limit the same sort of value and share a word."""
 MIN_SHAPE_WORDS: Final = 3
 """A sentence with fewer words that are no values has no shape of its own."""
 
-_LABEL: Final = re.compile(r"\A[A-Z][A-Z _-]{1,30}:\s+")
+_LABEL: Final = LazyPattern(r"\A[A-Z][A-Z _-]{1,30}:\s+")
 """Matches a label in capital letters: `NOTE: …`. It does not say what the statement is about."""
-_CHANGES: Final = re.compile(
+_CHANGES: Final = LazyPattern(
     r"\b(?:now|from now on|as of|no longer|any ?more|instead|correction|new|latest|retired|update[ds]?"
     r"|(?:re)?named|becomes?|became|rebased|rotat(?:ed|ion)|switch(?:ed)?|move[ds]?|chang(?:ed?|es)|replac(?:ed?|es)"
     r"|slip(?:s|ped)|postponed|delayed|after all|would rather)\b",
     re.IGNORECASE,
 )
 """Matches a statement that something changed."""
-_CHANGES_ALL: Final = re.compile(
+_CHANGES_ALL: Final = LazyPattern(
     r"\b(?:from now on|as of|no longer|any ?more|instead|correction|update|would rather|after all)\b",
     re.IGNORECASE,
 )
 """Matches a statement that something changed, even if it names no value."""
-_STATES: Final = re.compile(
+_STATES: Final = LazyPattern(
     r"\b(?:is|are|was|were|be|has|have|must|should|shall|may|needs?|belongs?|owns?|runs?|lives?|stays?|uses?"
     r"|work(?:s|ing)?|move[ds]|changed|switched|renamed|rebased|rotated|ships?|calling|called|prefers?|wants?|would)\b"
     r"|:(?=\s)|['’](?:s|re)\b",
     re.IGNORECASE,
 )
 """Matches the verb, or the colon, of a sentence that says how something is."""
-_BEFORE_VALUE: Final = re.compile(r"\b(?:is|are|was|were|becomes?|became)(?: now)? *\Z")
+_BEFORE_VALUE: Final = LazyPattern(r"\b(?:is|are|was|were|becomes?|became)(?: now)? *\Z")
 """Matches the end of what says which value follows: `the budget is `."""
-_DENIES: Final = re.compile(r"\b(?:not|instead of|rather than|no longer) *\Z", re.IGNORECASE)
+_DENIES: Final = LazyPattern(r"\b(?:not|instead of|rather than|no longer) *\Z", re.IGNORECASE)
 """Matches the words before a value that does not hold any more."""
-_IF: Final = re.compile(r"\b(?:if|when|unless)\b", re.IGNORECASE)
+_IF: Final = LazyPattern(r"\b(?:if|when|unless)\b", re.IGNORECASE)
 """Matches a condition. Two rules with a condition are the same only if nearly all words agree."""
 SAME_RULE: Final = 0.8
 """This part of the words must agree then."""
-_BETWEEN: Final = re.compile(r"\s*(?:(?:now|at|about|only|exactly|set|to|on)\s+)*")
+_BETWEEN: Final = LazyPattern(r"\s*(?:(?:now|at|about|only|exactly|set|to|on)\s+)*")
 """Matches what may stand between the verb and a number that is a value."""
-_WISHES: Final = re.compile(r"\b(?:wants?|prefers?|likes?|would (?:like|rather))\b", re.IGNORECASE)
+_WISHES: Final = LazyPattern(r"\b(?:wants?|prefers?|likes?|would (?:like|rather))\b", re.IGNORECASE)
 """Matches the verb of a wish."""
-_LIMITS: Final = re.compile(
+_LIMITS: Final = LazyPattern(
     r"\b(?:cap(?:ped)?|ceiling|limit(?:ed)?|budget|at most|at least|under|below|above|over|within|up to"
     r"|max(?:imum)?|min(?:imum)?|exceed(?:s|ing)?)\b|[<>≤≥]",
     re.IGNORECASE,
@@ -87,7 +88,7 @@ _CUES: Final = frozenset(("always", "never", "must", "should", "only", "please")
 _MONTHS: Final = "january|february|march|april|may|june|july|august|september|october|november|december"
 _HUNDREDS: Final = "hundred|thousand|million"
 _UNITS: Final = r"dollars?|euros?|pounds?|usd|eur|gbp"
-_VALUE: Final = re.compile(
+_VALUE: Final = LazyPattern(
     r"(?P<address>\bhttps?://[^\s,;)]{1,200})"
     rf"|(?P<money>[$€£]\s?\d[\d.,]*[kKmM]?\b|\b\d[\d.,]*\s?(?:[$€£]|(?:{_UNITS})\b)"
     rf"|\b[a-z]{{2,12}}[ -](?:{_HUNDREDS})(?: [a-z]{{2,12}})?(?= (?:{_UNITS})\b))"
@@ -101,7 +102,7 @@ _VALUE: Final = re.compile(
     r"|(?P<number>(?<![\w.-])\d[\d.,]*(?:\s?(?:ms|s|min|h|kb|mb|gb|%))?(?![\w-]))"
 )
 """Matches a value, by its sort."""
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_WORD: Final = LazyPattern(r"[^\W\d_]{3,}")
 
 
 class _Statement(Struct, frozen=True):

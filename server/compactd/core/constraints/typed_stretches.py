@@ -3,7 +3,6 @@ and text that programs put into the message."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final, Literal
 
@@ -12,10 +11,11 @@ from msgspec import Struct
 from compactd.core.authors.authors import TYPED_TAGS, USER, author_of, spans_of
 from compactd.core.authors.typed_parts import typed_parts
 from compactd.core.constraints.user_text import BLANKS, are_typed
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import line_starts
 from compactd.protocol.messages import Message, Text
 
-_TYPED_TAG: Final = re.compile(rf"\s*</?(?:{'|'.join(sorted(TYPED_TAGS))})>\s*\Z")
+_TYPED_TAG: Final = LazyPattern(rf"\s*</?(?:{'|'.join(sorted(TYPED_TAGS))})>\s*\Z")
 """A line that has only a tag around words that a person typed."""
 
 

@@ -17,9 +17,10 @@ from msgspec import Struct
 
 from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.core.authors.typed_parts import typed_parts
-from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, pattern
+from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHER_LANGUAGES, STRONG, leaves_no_choice
 from compactd.core.history.entries import Item
 from compactd.core.text.atoms import sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import visible_lines
 from compactd.protocol.messages import Text
 
@@ -37,8 +38,8 @@ LOG_SHARE: Final = 0.5
 """If a block of lines has at least `LOG_LINES` lines, and at least this share of them look like a program's
 output, the whole block counts as a program's output. (Its first and last line may still be the person's.)"""
 
-_BULLET = re.compile(r"\A\s*(?:[-*+•‣–]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
-_CERTAIN = re.compile(
+_BULLET = LazyPattern(r"\A\s*(?:[-*+•‣–]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
+_CERTAIN = LazyPattern(
     r"\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date and time
     r"|\[?\d\d:\d\d:\d\d"
@@ -51,7 +52,7 @@ _CERTAIN = re.compile(
     r")"
 )
 """Beginnings of lines that no person types."""
-_LIKELY = re.compile(
+_LIKELY = LazyPattern(
     r"\s*(?:"
     r"\[?(?:INFO|DEBUG|TRACE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE|FAIL(?:ED)?|PASS(?:ED)?|OK)\b[\]: ]"
     r"|(?:npm|yarn|pip|cargo|go|make(?:\[\d+\])?|gcc|ld|fatal|error|warning|note|hint|remote)"
@@ -62,46 +63,48 @@ _LIKELY = re.compile(
 )
 """Beginnings of lines that programs print and that people sometimes type. A single such line counts as the
 person's."""
-_LABELLED = re.compile(r"\s*(?:CRITICAL|WARNING|NOTICE|NOTE)\s*:\s", re.IGNORECASE)
+_LABELLED = LazyPattern(r"\s*(?:CRITICAL|WARNING|NOTICE|NOTE)\s*:\s", re.IGNORECASE)
 """A label such as `WARNING:`, with which people begin an important rule and programs begin a log line."""
-_REPORTS = re.compile(
+_REPORTS = LazyPattern(
     r"\b(?:logs?|output|console|terminal|std(?:err|out)|says?|(?<!\bI )said|prints?|printed|shows?|showed"
     r"|reports?|reported|got|gets?|gave|errors?|warnings?|saw|sees?|response|returned|returns)\b",
     re.IGNORECASE,
 )
 """Words in a line that announces a program's output."""
-_LIMIT_VERBS = re.compile(
+_LIMIT_VERBS = LazyPattern(
     r"(?:use|keep|limit|stay|set|have|write|make|allow|give|take|at|max(?:imum)?|no)\b", re.IGNORECASE
 )
-_IN_QUOTES = re.compile(r"`[^`]*`|\"[^\"]*\"")
-_CODE = re.compile(r"[{}();=<>]")
-_PROSE = re.compile(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
+_IN_QUOTES = LazyPattern(r"`[^`]*`|\"[^\"]*\"")
+_CODE = LazyPattern(r"[{}();=<>]")
+_PROSE = LazyPattern(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
 PROSE_WORDS: Final = 3
 SENTENCE_WORDS: Final = 6
 """A line with this many plain words outside backticks is a sentence about the code inside."""
-_BACKTICKS = re.compile(r"`[^`]*`")
+_BACKTICKS = LazyPattern(r"`[^`]*`")
 _WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
-_CONTINUATION = re.compile(
+_CONTINUATION = LazyPattern(
     r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for"
     r"|with|in|on|of"
     r"|as|than|so|by|at|from|wenn|bevor|ohne|außer|und|oder|sauf|sans|et|ou|si|salvo|sin|y|o)\b",
     re.IGNORECASE,
 )
 """Words that begin the continuation of a wrapped line, even if the line before is short."""
-_KEEPS = re.compile(r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+sure|ensure)\b", re.IGNORECASE)
-_HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?P<bold>\*\*|__)(?:(?!(?P=bold)).){1,200}(?P=bold)\s*[:：]?\s*\Z")
+_KEEPS = LazyPattern(
+    r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+sure|ensure)\b", re.IGNORECASE
+)
+_HEADING = LazyPattern(r"\s*#{1,6}\s+\S|\s*(?P<bold>\*\*|__)(?:(?!(?P=bold)).){1,200}(?P=bold)\s*[:：]?\s*\Z")
 """A Markdown heading, or a line that is completely bold."""
-_MARKUP = re.compile(
+_MARKUP = LazyPattern(
     r"^\s*#{1,6}\s+|\s#++\s*+$|(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
 )
-_BOLD = re.compile(
+_BOLD = LazyPattern(
     r"\*\*(?=[^\s*])[^*\n]{1,200}\*\*|(?<![\w.])__(?=[^\s_])[^_\n]{1,200}__(?![\w(.])"
     r"|</?(?:b|strong|em|i|u|mark)>",
     re.IGNORECASE,
 )
 """Bold words, and tags for emphasis; their signs do not mean that the line is code."""
-_FENCE = re.compile(r"^[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(?:```|~~~)", re.MULTILINE)
-_REPORTED = re.compile(
+_FENCE = LazyPattern(r"^[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(?:```|~~~)", re.MULTILINE)
+_REPORTED = LazyPattern(
     r"^(?=[^\n]{1,200}[:：][ \t*_]*$)(?![ \t]*(?:I|we)\b)[^\n]*\b(?:says?|said|states?|stated|reads|wrote"
     r"|writes|written|shows?|showed"
     r"|prints?|printed|outputs?|outputted|tells?|told\s+me|returned|returns|replied|answered|mentions?"
@@ -118,14 +121,14 @@ _REPORTED = re.compile(
 """A line that announces someone else's words."""
 BLANKS: Final = 3
 """At most this many blank lines may be between a line and the list that it announces."""
-_HASHES = re.compile(r"^\s*#{1,6}\s+|\s#++\s*+$")
+_HASHES = LazyPattern(r"^\s*#{1,6}\s+|\s#++\s*+$")
 _ENDS: Final = ":：;,.!。；，！"
-_OPEN_END = re.compile(
+_OPEN_END = LazyPattern(
     r"(?:[:：\-–—…>↓⬇👇]|\.\.\.)\ufe0f?\Z|\b(?:to|from|into|of|in|on|with|the|any|either|touch|change)\Z",
     re.IGNORECASE,
 )
 """The end of a line that is not complete without the lines after it."""
-_REFERS = re.compile(
+_REFERS = LazyPattern(
     r"\b(?:following|below|(?:any|none|all|one|each|either)\s+of\s+(?:this|these|those)|these(?:\s+\w+)?\W*\Z"
     r"|folgende[ns]?|suivante?s?|siguientes?|seguintes?|seguenti|volgende|följande)\b|以下|下列|다음",
     re.IGNORECASE,
@@ -152,7 +155,7 @@ _LEAD_FILLERS = r"""
 |commands?|ones?|from|in|on|at|by|with|as|me|must|should|may|can|will|ok(?:ay)?|allowed|permitted|important
 |critical|warning|note|hard|limits?)\b|[^\w\n])*+
 """
-_BARE_LEAD = re.compile(
+_BARE_LEAD = LazyPattern(
     rf"\A{_LEAD_FILLERS}(?:{_LEAD_CUES}(?!\w){_LEAD_FILLERS})++\Z|\A[\W\d]*{_LEAD_NAMES}\W*\Z",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -162,7 +165,7 @@ LEAD_WORDS: Final = 3
 """A line with at most this many words, a negation and no full stop announces the list below it."""
 LEAD_CHARS: Final = 160
 
-_ABBREVIATED = re.compile(
+_ABBREVIATED = LazyPattern(
     r"\b(?:(?i:e\.g|i\.e|etc|vs|cf|resp|approx|incl|nr|dr|mr|mrs|fig|bzw|ca|z\.\s?B|p\.\s?ex)|[A-Z])\.$"
 )
 
@@ -237,10 +240,10 @@ def sentences_in(text: str) -> Iterator[TypedSentence]:
             continue
         parts = list(_rejoin_sentences(sentences(line.text)))
         lead = parts[-1] if parts else ""
-        opens = _opening(lead, is_line=len(parts) == 1)
+        opens = _opening(lead, is_line=len(parts) == 1) if at < len(lines) else NO_LIST
         below = at + _length_of_list(lines, at, opens) if opens else at
         items = [item for item in lines[at:below] if item.text]
-        if not items or not (_forbids(lead) or not all(_leaves_no_choice(item.text) for item in items)):
+        if not items or not (_forbids(lead) or not all(leaves_no_choice(item.text) for item in items)):
             yield from (_on_lines(part, line) for part in parts)
             continue
         yield from (_on_lines(part, line) for part in parts[:-1])
@@ -265,11 +268,14 @@ def _opening(sentence: str, *, is_line: bool) -> int:
     bare = _without_markup(without_bullet(sentence))
     if is_line and len(bare) <= LEAD_CHARS and _BARE_LEAD.match(bare) is not None:
         return ANY_LINES
-    demands = _leaves_no_choice(bare) or _KEEPS.match(bare) is not None
+    ends_with_colon = bare.endswith((":", "："))
+    if not is_line and not ends_with_colon:
+        return NO_LIST
+    demands = leaves_no_choice(bare) or _KEEPS.match(bare) is not None
     has_open_end = _OPEN_END.search(bare) is not None
-    if bare.endswith((":", "：")):
+    if ends_with_colon:
         return LINES if demands or (_forbids(bare) and len(bare.split()) <= LEAD_WORDS) else NO_LIST
-    if not is_line or not (demands or _forbids(bare)):
+    if not (demands or _forbids(bare)):
         return NO_LIST
     if _HEADING.match(sentence) is not None:
         return LINES
@@ -286,11 +292,7 @@ def _without_markup(line: str) -> str:
 
 
 def _forbids(sentence: str) -> bool:
-    return pattern(NEGATIVE).search(sentence) is not None
-
-
-def _leaves_no_choice(sentence: str) -> bool:
-    return pattern(STRONG, LIMIT, OTHER_LANGUAGES).search(sentence) is not None
+    return NEGATIVE.search(sentence) is not None
 
 
 def _length_of_list(lines: list[_Line], at: int, opens: int) -> int:
@@ -441,12 +443,13 @@ def _are_labelled_demands(block: list[str], kinds: list[int], before: str) -> bo
 
 
 def _has_strong_cue(text: str) -> bool:
-    return pattern(STRONG, OTHER_LANGUAGES).search(_IN_QUOTES.sub(" ", text)) is not None
+    unquoted = _IN_QUOTES.sub(" ", text)
+    return STRONG.search(unquoted) is not None or OTHER_LANGUAGES.search(unquoted) is not None
 
 
 def _reports_limit(line: str) -> bool:
     """Return whether a line only reports a limit, such as `WARN: capped at 30s`, instead of setting one."""
-    if pattern(LIMIT).search(line) is None or _has_strong_cue(line):
+    if LIMIT.search(line) is None or _has_strong_cue(line):
         return False
     head = _LIKELY.match(line)
     return _LIMIT_VERBS.match(line[head.end() if head is not None else 0 :].lstrip()) is None
@@ -467,7 +470,7 @@ def _kind(line: str) -> int:
     bare = line.strip()
     if not is_item and _CERTAIN.match(bare) is not None:
         return CERTAIN
-    plain = _BOLD.sub("", bare)
+    plain = _BOLD.sub("", bare) if "**" in bare or "__" in bare or "<" in bare else bare
     outside = _BACKTICKS.sub(" ", plain)
     if outside != plain and len(_PROSE.findall(outside)) >= SENTENCE_WORDS:
         # Code in backticks is part of the person's sentence.

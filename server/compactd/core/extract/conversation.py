@@ -3,7 +3,6 @@ quoted."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
@@ -21,12 +20,13 @@ from compactd.core.extract.lines import CallInfo, Unit, without_directory
 from compactd.core.extract.reuse_model import PlacedPart, Scene
 from compactd.core.history.entries import EntryId, Item, number_of
 from compactd.core.text.atoms import atoms
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import quote_line
 from compactd.core.text.whole_names import contains_whole_path, written_texts
 from compactd.core.work.tool_kinds import tool_kind
 from compactd.protocol.messages import Author, Text
 
-_COMMITS = re.compile(r"(?:^|&& |; |\A\w+ )git (?:-C \S+ )?(?:commit|add)\b")
+_COMMITS = LazyPattern(r"(?:^|&& |; |\A\w+ )git (?:-C \S+ )?(?:commit|add)\b")
 """Matches a line with a command that commits, or that prepares it."""
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from compactd.core.authors.authors import SUMMARY, stretches_of
 from compactd.core.history.entries import Item, is_summary
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.summary_format import (
     BLOCKED,
@@ -62,22 +63,22 @@ _SECTIONS: Final = (
 )
 """Words that begin in a heading, and its section. The first match counts; other headings belong to Critical
 Context."""
-_MAPPED: Final = tuple((re.compile(rf"\b(?:{words})"), section) for words, section in _SECTIONS)
-_EXACT: Final = re.compile(
+_MAPPED: Final = tuple((LazyPattern(rf"\b(?:{words})"), section) for words, section in _SECTIONS)
+_EXACT: Final = LazyPattern(
     r"(?:done|completed|in progress|current work|blocked|what failed|pending|next steps?"
     r"|(?:key )?decisions)\Z"
 )
 """Matches the words of a heading that begins a section of its own, also below another heading."""
 
-_TITLED: Final = re.compile(r" {0,3}(#{1,6})\s+(\S[^\n]*)\Z")
-_NUMBERED: Final = re.compile(r" ?\d{1,2}[.)] +(\S[^\n]*)\Z")
-_TAG: Final = re.compile(r"\s{0,8}<(/?)([A-Za-z][\w-]{1,40})>(?:([^\n<]*)</\2>)?\s*\Z")
-_SHOUTED: Final = re.compile(r"([A-Z][A-Z_]{3,30}):(?:\s+(\S[^\n]*))?\Z")
+_TITLED: Final = LazyPattern(r" {0,3}(#{1,6})\s+(\S[^\n]*)\Z")
+_NUMBERED: Final = LazyPattern(r" ?\d{1,2}[.)] +(\S[^\n]*)\Z")
+_TAG: Final = LazyPattern(r"\s{0,8}<(/?)([A-Za-z][\w-]{1,40})>(?:([^\n<]*)</\2>)?\s*\Z")
+_SHOUTED: Final = LazyPattern(r"([A-Z][A-Z_]{3,30}):(?:\s+(\S[^\n]*))?\Z")
 """Matches a key and its text, as in `PENDING: write the docs` (OpenHands, seen 2026-11)."""
-_BULLET: Final = re.compile(r"\A(\s*)(?:[-*•+]|\d{1,3}[.)])\s+(?:\[[xX✓]\]\s+)?")
-_BEGIN: Final = re.compile(r"\s{0,3}(?:<summary>|[*#\s]{0,6}Summary:?[*\s]{0,4})\s*\Z")
+_BULLET: Final = LazyPattern(r"\A(\s*)(?:[-*•+]|\d{1,3}[.)])\s+(?:\[[xX✓]\]\s+)?")
+_BEGIN: Final = LazyPattern(r"\s{0,3}(?:<summary>|[*#\s]{0,6}Summary:?[*\s]{0,4})\s*\Z")
 """Matches the line before the sections, after notes that the summary repeats (Claude Code, seen 2026-11)."""
-_FRAMES: Final = re.compile(
+_FRAMES: Final = LazyPattern(
     r"\s*(?:This session is being continued from a previous conversation"
     r"|Another language model started to solve this problem"
     r"|The conversation history before this point was compacted"
@@ -91,14 +92,14 @@ _FRAMES: Final = re.compile(
 _FILE_TAGS: Final = ("read-files", "modified-files", "analysis")
 """Tags around texts that are not read: lists of files, which are read elsewhere, and notes that the summary
 repeats."""
-_REFERENCE: Final = re.compile(r"[ \t]?\[e\d{1,9}\]")
+_REFERENCE: Final = LazyPattern(r"[ \t]?\[e\d{1,9}\]")
 """Matches a reference to a message of the conversation that was summarised."""
-_NOTHING: Final = re.compile(r"\(?(?:none|n/a|nothing)[^\w\n]{0,3}\)?\.?\Z", re.IGNORECASE)
-_NOTHING_OPEN: Final = re.compile(
+_NOTHING: Final = LazyPattern(r"\(?(?:none|n/a|nothing)[^\w\n]{0,3}\)?\.?\Z", re.IGNORECASE)
+_NOTHING_OPEN: Final = LazyPattern(
     r"\W{0,3}(?:none|nothing|no (?:pending|open|remaining|outstanding|blockers?|further))\b", re.IGNORECASE
 )
 """Matches an item that says that nothing is open."""
-_OWN_MARK: Final = re.compile(r"\A\s{0,8}\(summary\) (?:(?:Open at|At) that time: )?")
+_OWN_MARK: Final = LazyPattern(r"\A\s{0,8}\(summary\) (?:(?:Open at|At) that time: )?")
 """Matches what compactd wrote before an item of a summary that was earlier still (`earlier_items.py`)."""
 _MARKS: Final = "*_#:： \t"
 

@@ -16,7 +16,6 @@ A `Lexicon` computes the features of whole lines. Lines repeat, so the analysis 
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Container, Sequence
@@ -37,6 +36,7 @@ from compactd.core.text.atoms import (
     signs_of_chunk,
     words_of_chunk,
 )
+from compactd.core.text.lazy_patterns import LazyPattern
 
 ATOM: Final = 0
 WORD: Final = 1
@@ -66,7 +66,7 @@ such as "the") in this many low bits, and the estimated tokens in hundredths abo
 gives both counts for a line."""
 
 _BITS_SHAPED: Final = (1 << 28) - 1
-_TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d{1,3}|[^\w\s]+|_+")
+_TOKEN = LazyPattern(r"[A-Z]?[a-z]+|[A-Z]+|\d{1,3}|[^\w\s]+|_+")
 
 _TELLING: Final = (1 << TELLING_BITS) - 1
 _BASE: Final = 10 << TELLING_BITS

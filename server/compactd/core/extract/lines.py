@@ -33,6 +33,7 @@ from compactd.core.extract.line_roles import (
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.atoms import atoms, plain_path, sentences
 from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.work.file_operations import (
     MAX_PATH_CHARS,
@@ -59,12 +60,12 @@ call would take long."""
 _RULES: Final = "|-=_*#~+: "
 """A line of only these signs is a ruler."""
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
-_LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
-_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
-_SOFT_ENDS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_LINE_NUMBER = LazyPattern(r"\s*\d+(?:→|\| ?)")
+_UNPRINTABLE = LazyPattern(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+_SOFT_ENDS = LazyPattern("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Characters that other programs take for line ends but this module does not. They become spaces, so that the
 words around them stay apart."""
-_PLANS = re.compile(r"todo|plan|task|checklist|progress", re.IGNORECASE)
+_PLANS = LazyPattern(r"todo|plan|task|checklist|progress", re.IGNORECASE)
 """Matches names of tools that keep a todo list or a plan."""
 _OUR_TAGS = frozenset(("<read-files>", "</read-files>", "<modified-files>", "</modified-files>"))
 """Tags that compactd writes around lists of files in a summary. They are not quoted."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from compactd.core.extract.line_roles import ASSISTANT, COMMAND, RESULT, SHELL, USER
 from compactd.core.text.atoms import CONSTRAINT, CUE, ERROR
+from compactd.core.text.lazy_patterns import LazyPattern
 
 LINES_PER_SEARCH: Final = 500
 """How many lines, or pieces of long lines (at most 300 characters each), are searched at once."""
@@ -41,7 +42,7 @@ class Mark(Struct, frozen=True):
     """A pattern that marks lines. The pattern is slow, so a search for a few words (`needles`) first finds
     the lines in which it can match."""
 
-    pattern: re.Pattern[str]
+    pattern: LazyPattern
     needles: tuple[str, ...]
     """Words to search for first. Every match of the pattern contains one of them (in lower case if the
     pattern ignores case)."""
@@ -81,7 +82,7 @@ _FAILURE: Final = Mark(ERROR, tuple(_ERRORS.split("|")), ignores_case=False)
 MARKS: Final = {USER: _LIMIT, ASSISTANT: _DECISION, RESULT: _FAILURE, SHELL: _FAILURE}
 """The pattern that marks lines, by role of the line. Lines of other roles are not marked."""
 
-_TALK: Final = re.compile(
+_TALK: Final = LazyPattern(
     r"(?:(?:good|great|perfect|excellent|ok(?:ay)?|now|done|alright|right"
     r"|all (?:tests|checks) pass[\w ]{0,40})\b[^.!?:\n]{0,30}[.!,:—-]+\s*)?"
     r"(?:(?:now,? )?(?:let me|let's|i'll|i will|i need to|i'm (?:now )?going to)\b|now i\b|next,? i\b"
@@ -91,14 +92,14 @@ _TALK: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches the beginning of a line that only says what the agent does next, or asks whether it should."""
-_SUCCESS: Final = re.compile(
+_SUCCESS: Final = LazyPattern(
     r"(?:The file \S{1,300} has been (?:updated|created|written)"
     r"|(?:File|Files?) \S{0,300} ?(?:created|updated|written)"
     r"|Successfully (?:replaced|wrote|created|updated|edited|modified)|Todos have been modified"
     r"|Updated task #|Task #\w+ created|Applied \d+ edits?|Success\. Updated the following files)"
 )
 """Matches a tool's report that a file was written."""
-_TRAILER: Final = re.compile(r"[A-Z][\w-]{2,40}-[Bb]y: |\W{0,4}Generated with |[Cc]o-authored-by")
+_TRAILER: Final = LazyPattern(r"[A-Z][\w-]{2,40}-[Bb]y: |\W{0,4}Generated with |[Cc]o-authored-by")
 """Matches a line at the end of a commit's message that names its authors."""
 EMPTY_TALK: Final = {ASSISTANT: _TALK, RESULT: _SUCCESS, COMMAND: _TRAILER}
 """Matches the lines of a role that tell a reader next to nothing."""

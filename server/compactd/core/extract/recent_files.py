@@ -18,6 +18,7 @@ from compactd.core.extract.line_roles import READ, result_role
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.history.message_kinds import is_request
 from compactd.core.history.tool_pairs import match
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.work.file_operations import (
     Json,
@@ -56,8 +57,8 @@ _EDITS = tuple(
     for pair in ("old_string/new_string", "old_str/new_str", "oldString/newString", "oldText/newText")
 )
 """Names of arguments, in pairs: the text that an edit replaces, and its replacement."""
-_NUMBERED = re.compile(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
-_CUT = re.compile(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
+_NUMBERED = LazyPattern(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
+_CUT = LazyPattern(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
 
 
 class SeenFile(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -11,6 +10,7 @@ from compactd.core.extract.conversation import Conversation
 from compactd.core.extract.line_roles import ARGUMENT, ASSISTANT, COMMAND, HEADER, NOTE, RESULT_ROLES, USER
 from compactd.core.extract.story_room import NO_STORY, USER_LEAD, StoryText
 from compactd.core.history.entries import number_of
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import TOOL_MARK, neutralise, quote_line
 from compactd.core.text.summary_format import (
     CHANGES,
@@ -38,14 +38,14 @@ PLACE_CHARS: Final = 24
 EXCERPTS: Final = "Lines from the messages, oldest first; lines between them may be left out."
 """What precedes the quoted lines."""
 
-_ITEM_HEAD = re.compile(rf"- \[e\d+\] (?:{USER_LEAD})?")
+_ITEM_HEAD = LazyPattern(rf"- \[e\d+\] (?:{USER_LEAD})?")
 """Matches the mark before the first line of an item about a message of the user."""
-_RUNS = re.compile(
+_RUNS = LazyPattern(
     r"(?!(?:from|import|def|class|for|if|elif|else|while|with|return|print|assert|try|except|do|done|fi|then|EOF)\b)"
     r"[\w./-]+(?: |\Z)"
 )
 """Matches a line that runs a program, as far as it shows: it begins with a name, and no word of a script."""
-_BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
+_BULLET = LazyPattern(r"\A(?:[-*•] |\d+[.)] )")
 
 
 def sections(

@@ -32,6 +32,7 @@ from compactd.core.extract.story_room import (
     words_of,
 )
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import neutralise, quote_line
 from compactd.core.text.summary_format import (
     BLOCKED,
@@ -88,19 +89,19 @@ SAME_ITEM: Final = 0.7
 STATE_KINDS: Final = ("now", "errors", "plan", "failed", "git", "checks", "changes")
 """The kinds of items that say where the work stands."""
 
-_SMALL_TALK: Final = re.compile(
+_SMALL_TALK: Final = LazyPattern(
     r"(?:hi|hello|hey|good(?: morning| evening)?|thanks?|thank you|ok(?:ay)?|great|perfect|nice|fine|sure|yes"
     r"|right)\b[^.!?:]{0,12}[.!,]*\Z",
     re.IGNORECASE,
 )
 """Matches a sentence that asks for nothing."""
-_DEMANDS: Final = re.compile(
+_DEMANDS: Final = LazyPattern(
     r"\b(?:can|could|would|will|should|shall|may|might) (?:you|we|i)\b|\bplease\b|\blet'?s\b|\bhow about\b"
     r"|\bwhy (?:not|don't)\b|\bwhat about\b",
     re.IGNORECASE,
 )
 """Matches a question that asks for a change of the work."""
-_MISTYPED: Final = re.compile(
+_MISTYPED: Final = LazyPattern(
     r"[Nn]o such file or directory|(?:directory|command|file) not found|unexpected EOF|syntax error near"
     r"|[Cc]ould not find the exact text|[Ss]tring to replace not found|old_str\w* (?:was )?not found"
 )

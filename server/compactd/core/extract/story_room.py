@@ -3,13 +3,13 @@ those after it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.summary_format import CHANGES, DONE, GOAL, Layout
 
 SAMPLE: Final = "All tests of the parser pass; src/parser.py is edited, but not committed since [e12]."
@@ -51,8 +51,8 @@ FIRST_DIVISORS: Final = {"goal": 2, "requests": 2}
 """The first item of a kind may take all the room divided by this, whatever its share: `FIRST_DIVISOR`, or
 the divisor of its kind."""
 FULL: Final = sum(SHARES.values()) - SHARES[EARLIER]
-_WORD: Final = re.compile(r"[\w./-]+")
-_REFERENCE: Final = re.compile(r"\[e\d+\]")
+_WORD: Final = LazyPattern(r"[\w./-]+")
+_REFERENCE: Final = LazyPattern(r"\[e\d+\]")
 
 
 class StoryText(Struct, frozen=True):

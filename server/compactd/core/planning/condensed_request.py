@@ -9,7 +9,6 @@ compaction", 2.)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
@@ -25,6 +24,7 @@ from compactd.core.history.outline import Outline
 from compactd.core.planning.clip import MIN_CLIP, clip_text, level_of, write_mark
 from compactd.core.planning.prune import restate_stub
 from compactd.core.planning.request import Inputs
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.tokens.counting import Counter, block_tokens, message_tokens
 from compactd.protocol.messages import Text
 
@@ -40,9 +40,9 @@ GAP: Final = "> …"
 SMALL_GAP: Final = 4
 """A pasted part of at most this many tokens is shown, because a gap would take as many."""
 
-_SENTENCES: Final = re.compile(r"(?:(?![.!?]\s)[^\n。！？])*+(?:[.!?](?=\s)|[\n。！？]|\Z)\s*+")
+_SENTENCES: Final = LazyPattern(r"(?:(?![.!?]\s)[^\n。！？])*+(?:[.!?](?=\s)|[\n。！？]|\Z)\s*+")
 """Matches a sentence, or the rest of a line, with the white space after it."""
-_PIECES: Final = re.compile(r"\S{1,40}\s*|\s+")
+_PIECES: Final = LazyPattern(r"\S{1,40}\s*|\s+")
 """Matches a word of at most 40 characters, with the white space after it."""
 
 
@@ -241,7 +241,7 @@ def _with_first_and_last(shown: _Shown, room: int) -> dict[int, str]:
     return split.texts([part.text if at in kept else None for at, part in enumerate(split.parts)])
 
 
-def _split_typed(shown: _Shown, pattern: re.Pattern[str]) -> Iterator[_Part]:
+def _split_typed(shown: _Shown, pattern: LazyPattern) -> Iterator[_Part]:
     """Yield the parts, with the typed ones split into what `pattern` matches."""
     for part in shown.parts:
         if part.is_typed:

@@ -8,7 +8,6 @@ this module follows the source.)
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Counts
 from collections.abc import Collection, Iterable, Sequence
 
@@ -20,6 +19,7 @@ from compactd.core.history.message_kinds import kind_of
 from compactd.core.history.pins import is_pinned
 from compactd.core.history.tool_pairs import Matched, match
 from compactd.core.text.atoms import ERROR
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.text.quoting import quote_line
 from compactd.core.tokens.counting import Counter, block_tokens
@@ -38,7 +38,7 @@ SHOWS_ALL = "session/expand {} shows all"
 TARGET_CHARS = 80
 """In a stub, a call's argument and an error line have at most this many characters each."""
 
-_RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Fault|Panic)\b")
+_RAISED = LazyPattern(r"\b[A-Z]\w*(?:Error|Fault|Panic)\b")
 """Matches names of errors such as `KeyError` and `TypeError`, which `ERROR` does not match. `ERROR` stays as
 it is because the measured quality of summaries depends on it."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import AUTHORS, BY_PROGRAM, UNKNOWN
 from compactd.core.redaction.scrub import MARK
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.protocol.messages import Block, Document, Message, Meta, Text, Thinking, ToolCall, ToolResult
 
 MARK_DOCUMENT = Document(media_type="text/plain", text=MARK)
@@ -25,7 +24,7 @@ model_context_window_exceeded
 """
 _STOPS = frozenset(_STOP_WORDS.split())
 """Stop reasons of providers and agents (documentation of Anthropic, OpenAI, Gemini and pi, read 2026-11)."""
-_NAME = re.compile(r"[A-Za-z_]{1,48}")
+_NAME = LazyPattern(r"[A-Za-z_]{1,48}")
 
 
 def blank(message: Message) -> Message:

@@ -3,16 +3,16 @@ one."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from compactd.core.redaction.scrub import WORD_CHARS, distinct_words, short_words_in
+from compactd.core.text.lazy_patterns import LazyPattern
 
 DIGITS_CHARS = 4
 """A word with a digit can be a secret if it has at least this many code points. Most line numbers are
 shorter."""
 
-_DIGIT = re.compile(r"\d")
+_DIGIT = LazyPattern(r"\d")
 
 
 def possible_secrets(texts: Iterable[str]) -> frozenset[str]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from compactd.core.text.lazy_patterns import LazyPattern
+
 MARK = "[redacted]"
 """The text that replaces what was removed."""
 
@@ -26,23 +28,23 @@ at most `MAX_PIECE_CHARS`. Each piece takes 1 to 5 ms."""
 MAX_SEARCHED_WORDS = 100
 """With up to this many words, searching the text for each is faster than splitting the text into words."""
 
-_CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
-_GAP = re.compile(r"[\s\"'`<>(){}\[\],;|]")
+_CHUNK = LazyPattern(r"[^\s\"'`<>(){}\[\],;|]+")
+_GAP = LazyPattern(r"[\s\"'`<>(){}\[\],;|]")
 _EDGES = ".:!?=-*_/\\#&…"
 _QUOTES = "\"'`<>(){}[],;|"
 _MAX_AROUND = 2 * WORD_CHARS
 """A run without white space that is longer than this is not a short word with signs around it."""
-_WORD = re.compile(r"\w+")
-_BLANK = re.compile(r"\s+")
-_PLAIN = re.compile(r"[^\W_]+")
+_WORD = LazyPattern(r"\w+")
+_BLANK = LazyPattern(r"\s+")
+_PLAIN = LazyPattern(r"[^\W_]+")
 
-_BEFORE = re.compile(r"\s*(?:[-*•] |\d+[.)] )?(?:\[[x ]\] )?")
-_AROUND = re.compile(r"(?:\s+|[-*•] |\d+[.)] |\[e\d+\] |\(tool\) |\[[x ]\] )+")
+_BEFORE = LazyPattern(r"\s*(?:[-*•] |\d+[.)] )?(?:\[[x ]\] )?")
+_AROUND = LazyPattern(r"(?:\s+|[-*•] |\d+[.)] |\[e\d+\] |\(tool\) |\[[x ]\] )+")
 """What a summary writes before the content of a line: white space, list markers, checkboxes, the source, a
 tool mark."""
 
-_SOURCE_FIRST = re.compile(r"(?:\[(e\d+)[ \]]|- (?:\[[x ]\] )?(e\d+) )")
-_SOURCE_LAST = re.compile(r"\[(e\d+)\]$")
+_SOURCE_FIRST = LazyPattern(r"(?:\[(e\d+)[ \]]|- (?:\[[x ]\] )?(e\d+) )")
+_SOURCE_LAST = LazyPattern(r"\[(e\d+)\]$")
 _SOURCE_CHARS = 24
 """At the end of a line, the source (`[e12]`) has at most this many characters."""
 

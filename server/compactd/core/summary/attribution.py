@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from compactd.core.authors.authors import stretches
 from compactd.core.constraints.constraints import MAX_LIMIT_CHARS, is_constraint
-from compactd.core.constraints.patterns import NEGATIVE, pattern
+from compactd.core.constraints.patterns import NEGATIVE
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.summary.demand_framing import code_lines, gives_authority, is_bare, is_prose, reports_deed
@@ -37,6 +37,7 @@ from compactd.core.summary.input import item_texts
 from compactd.core.summary.message import add_under_heading
 from compactd.core.text.atoms import COMMON_WORDS, words_of_chunk
 from compactd.core.text.escape_invisible import file_name
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.quoting import SIGN, UNMARKED_AUTHORS, neutralise, without_frames
 from compactd.core.text.sanitize import INVISIBLE_MARK
 from compactd.core.text.summary_format import NONE
@@ -72,7 +73,7 @@ HEADING_CHARS: Final = 60
 GOAL_CHARS: Final = 300
 """If a goal was removed, typed sentences take its place. Each is cut at this many characters."""
 
-_RULES = re.compile(
+_RULES = LazyPattern(
     r"constraint|preference|\brules?\b|requirement|instruction|polic(?:y|ies)|permission|\bmust\b"
     r"|\busers?\b|do(?:n['’]?t| not)s?\b|guardrail|boundar|standing order|restriction|prohibit|forbidden"
     r"|allowed|guideline"
@@ -80,10 +81,10 @@ _RULES = re.compile(
     r"|utilisateur|约束|限制|规则|制約|ルール|ограничени|правила"
 )
 """Words in headings under which each line is a rule of the user, in the languages that models write most."""
-_PLANS = re.compile(
+_PLANS = LazyPattern(
     r"\bplans?\b|next step|to-?dos?\b|\bprogress\b|\bdone\b|pending|remaining|\btasks\b|blocked|current work"
 )
-_GOALS = re.compile(r"\bgoals?\b|objective|\btask\b|\brequests?\b|\bintent\b|\baims?\b")
+_GOALS = LazyPattern(r"\bgoals?\b|objective|\btask\b|\brequests?\b|\bintent\b|\baims?\b")
 _ACTOR = (
     r"(?:users?|humans?|(?:be)?nutzer(?:in)?|anwender|utilisateur|usuario|utente|пользователь|用户|使用者"
     r"|ユーザー)"
@@ -94,7 +95,7 @@ _VERB = (
     r"|instruct|insist|authori|grant|need|expect|decid|chose|choos|specif|stat|mention|forb|prohibit|consent|ok"
     r"|gave|give|set|like|must|order|command|direct|clarif|emphasi|reiterat|stress"
 )
-_IN_THE_USERS_NAME = re.compile(
+_IN_THE_USERS_NAME = LazyPattern(
     rf"\b{_ACTOR}(?:['’]s)?(?:\s+(?:has|had|have|also|then|now|explicitly|already|later|who|is|was|would|hat|a))*"
     rf"\s+(?:{_VERB})"
     rf"|\b(?:by|per|from|for|according to|von|par|por)\s+(?:(?:the|der|dem|den|le|l['’]|el)\s*)?{_ACTOR}\b"
@@ -104,45 +105,45 @@ _IN_THE_USERS_NAME = re.compile(
     r"|\buser[- ](?:approved|requested|specified|confirmed|required|authori[sz]ed|mandated|stated)\b",
     re.IGNORECASE,
 )
-_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’-]{2,39})[*_`]*\s*[:：][*_`]*\s+(?=\S)")
+_LABEL = LazyPattern(r"\A[*_`\s]*([^\W\d_][\w &'’-]{2,39})[*_`]*\s*[:：][*_`]*\s+(?=\S)")
 """Matches a label such as `Constraint: …` at the start of a line."""
-_DASHED_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’]{2,39}?)[*_`]*\s+[–—-]+\s+(?=\S)")
+_DASHED_LABEL = LazyPattern(r"\A[*_`\s]*([^\W\d_][\w &'’]{2,39}?)[*_`]*\s+[–—-]+\s+(?=\S)")
 """Matches a label such as `Constraints — …`. It counts as a label only if all its words are in
 `_OF_HEADINGS`."""
 _UNQUOTED: Final = dict.fromkeys(map(ord, '"“”„«»「」『』‘’`'), " ")
 """A table for `str.translate` that removes quotation marks."""
-_LONG_QUOTATION = re.compile(
+_LONG_QUOTATION = LazyPattern(
     r"\"[^\"\n]*\s[^\"\n]*\s[^\"\n]*\"|“[^”\n]*\s[^”\n]*\s[^”\n]*”|«[^»\n]*\s[^»\n]*»|`[^`\n]*\s[^`\n]*\s[^`\n]*`"
 )
 _LOOK_ALIKE = str.maketrans("аеорсухіѕјһԁɡո", "aeopcyxisjhdgn", "*`")
-_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
+_EMPHASIS = LazyPattern(r"(?<!\w)_+|_+(?!\w)")
 _LEET = str.maketrans("013457@$", "oieastas")
-_NAME = re.compile(r"\w[./_]\w|[\w-]+\.(?:com|org|net|io|example|py|sh)\b")
-_REFERENCE = re.compile(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
-_LIKE_REFERENCE = re.compile(r"\[(?=[\s\ufffd]*e\d)(?!e\d{1,18}(?:\s*,\s*e\d{1,18})*\])", re.IGNORECASE)
+_NAME = LazyPattern(r"\w[./_]\w|[\w-]+\.(?:com|org|net|io|example|py|sh)\b")
+_REFERENCE = LazyPattern(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
+_LIKE_REFERENCE = LazyPattern(r"\[(?=[\s\ufffd]*e\d)(?!e\d{1,18}(?:\s*,\s*e\d{1,18})*\])", re.IGNORECASE)
 """Matches text that looks like a reference but does not have its form, so that it is not checked: `[e12 ·
 user]`, `[ e12]`."""
-_MARKS = re.compile(r"[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)")
+_MARKS = LazyPattern(r"[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)")
 """Matches Markdown marks of emphasis and code around words."""
-_PARTS = re.compile(r"[:：|)\]→]\s|\s[–—-]+\s")
+_PARTS = LazyPattern(r"[:：|)\]→]\s|\s[–—-]+\s")
 """Matches the separator between a label and its text."""
-_NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
-_ITEM = re.compile(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
-_UNDERLINE = re.compile(r"\A\s{0,3}(?:=+|-+)\s*\Z")
-_PERMITS = re.compile(
+_NUMBER = LazyPattern(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
+_ITEM = LazyPattern(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
+_UNDERLINE = LazyPattern(r"\A\s{0,3}(?:=+|-+)\s*\Z")
+_PERMITS = LazyPattern(
     r"\b(?:allow|permit|approv|agree|authori|grant|consent|accept|confirm|free to|may\b|can\b"
     r"|ok(?:ay)? (?:to|with))",
     re.IGNORECASE,
 )
-_USER_SAID = re.compile(
+_USER_SAID = LazyPattern(
     r"\A\W*(?:the\s+)?users?\s+(?:(?:has|had|also|explicitly|then|now)\s+)*"
     r"(?:said|says|asked|asks|wants?|wanted|requested|told|stated)(?:\s+(?:that|us|me|to)\b)*[\s:,]*",
     re.IGNORECASE,
 )
 """Matches the words that introduce what the user said: "the user said that"."""
 _AFFIRMS = frozenset(("always", "must", "only", "may", "can", "allow", "allowed", "free", "every", "any"))
-_CLAUSE = re.compile(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
-_VOIDS = re.compile(
+_CLAUSE = LazyPattern(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
+_VOIDS = LazyPattern(
     r"~~|</?(?:s|del|strike)>"
     r"|\b(?:obsolete|void|lift|waiv|no longer|supersed|outdated|revok|rescind|ignor|disregard|until|unless"
     r"|except|former|previous|expir|remov|dropp|relax|cancel|deprecat|withdr|overrid|overrul|retire|invalid|inactive"
@@ -162,7 +163,7 @@ _INTRODUCES = frozenset(_INTRODUCING.split())
 _USERS = frozenset(("user", "users", "said", "asked", "wants", "wanted", "requested", "told", "according"))
 
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = LazyPattern(r"[^\W\d_]+")
 _HEADING_WORDS = """
 a all an and any as asked at by constraint constraints do don explicit for from general given goal goals
 hard instruction instructions intent key limit limits made must no not objective objectives of on other
@@ -180,7 +181,7 @@ indentation. Such a heading is therefore always below a heading of another form.
 INNER_WORDS: Final = 3
 """A heading among the user's rules may have this many significant words. A longer one counts as a rule
 itself."""
-_PLAIN = re.compile(r"[\w\s,&/'’-]*")
+_PLAIN = LazyPattern(r"[\w\s,&/'’-]*")
 """Matches a heading without marks, label or reference."""
 
 
@@ -220,7 +221,7 @@ class _Sentence(Struct, frozen=True):
         at = self.folded.find(rule.folded)
         if at >= 0 and not self.is_question:
             before = self.folded[:at]
-            denies = pattern(NEGATIVE).search(before) is not None
+            denies = NEGATIVE.search(before) is not None
             if self.negatives == rule.negatives or (_CLAUSE.search(before) is not None and not denies):
                 return True
         return (
@@ -730,7 +731,7 @@ def _sentence(text: str, entry_id: EntryId) -> _Sentence:
         is_question=text.rstrip(" *_\"'`)").endswith(("?", "？")),
         folded=" ".join(text.lower().split()).strip(" .!\"'`*"),
         entry_id=entry_id,
-        negatives=len(pattern(NEGATIVE).findall(text)),
+        negatives=len(NEGATIVE.findall(text)),
         numbers=frozenset(_NUMBER.findall(text)),
         voids=frozenset(found[0].lower() for found in _VOIDS.finditer(text)),
     )

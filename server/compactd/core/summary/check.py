@@ -9,7 +9,6 @@ docs/dev/behaviour.md, "A compaction", 4.)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Final
@@ -26,6 +25,7 @@ from compactd.core.summary.attribution import Attributed, ForeignWords, TypedWor
 from compactd.core.summary.fidelity import NOT_FOUND, find_unfounded
 from compactd.core.summary.input import SummaryInput, item_texts
 from compactd.core.summary.message import add_under_heading
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.summary_format import CONSTRAINTS, ROLES, count_line
 from compactd.protocol.messages import Retention
 from compactd.protocol.work import PlanTask
@@ -38,7 +38,7 @@ SHARES_OF_ROOM: Final = (1.0, 0.75, 0.5)
 """If what is added does not fit, less is tried: these shares of the room."""
 SAME_TASK: Final = 0.8
 """A line is about a task if it has this share of the task's words."""
-_DONE_MARK: Final = re.compile(r"(\s*[-*] )\[[xX]\]")
+_DONE_MARK: Final = LazyPattern(r"(\s*[-*] )\[[xX]\]")
 
 SUPPLEMENT_DIVISOR: Final = 4
 """The lines about lost facts may take a quarter of the summary's budget. This is the divisor."""

@@ -8,22 +8,22 @@ Any other word around it could give it authority, in any language.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from compactd.core.text.atoms import COMMON_WORDS
+from compactd.core.text.lazy_patterns import LazyPattern
 
 PROSE_WORDS: Final = 3
 """A repetition with fewer words of prose than this is a name, a path or a number, not a demand."""
 CODE_SHARE: Final = 0.25
 """A repetition is code if at least this share of its words look like code."""
 
-_WORD: Final = re.compile(r"[^\W\d_]{2,}|[^\x00-\x7f]")
-_LETTERS: Final = re.compile(r"[^\W\d_]+")
-_CODE: Final = re.compile(r"[_(){}=;<>\[\]]|\w[./\\]\w|\d")
-_LOOKS_CODED: Final = re.compile(r"[_(){}=;<>\[\]|$]|\A\s*(?://|#|--|\*)|\A\s{2,}\S|\w[./\\]\w|\w:\s*\Z")
-_SOURCE: Final = re.compile(
+_WORD: Final = LazyPattern(r"[^\W\d_]{2,}|[^\x00-\x7f]")
+_LETTERS: Final = LazyPattern(r"[^\W\d_]+")
+_CODE: Final = LazyPattern(r"[_(){}=;<>\[\]]|\w[./\\]\w|\d")
+_LOOKS_CODED: Final = LazyPattern(r"[_(){}=;<>\[\]|$]|\A\s*(?://|#|--|\*)|\A\s{2,}\S|\w[./\\]\w|\w:\s*\Z")
+_SOURCE: Final = LazyPattern(
     r"\b(?:says?|state[sd]?|reads?|show[sn]?|showed|print(?:s|ed)?|report(?:s|ed)?|return(?:s|ed)?|outputs?"
     r"|contain(?:s|ed)?|describe[sd]?|document(?:s|ed|ation)?|mention(?:s|ed)?|list(?:s|ed)?|log(?:s|ged)?"
     r"|quote[sd]?|readme|docs?|files?|page|web ?site|tools?|command|tests?|errors?|warnings?|comments?"
@@ -32,7 +32,7 @@ _SOURCE: Final = re.compile(
     r"|[\w-]+/[\w/-]+|\w\.\w|\w_\w|\(\)|https?:|#\d\d|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"
 )
 """Words that name where a repetition comes from, or what it is about."""
-_DEED: Final = re.compile(
+_DEED: Final = LazyPattern(
     r"\W*(?:\[x\]\W*)?(?:(?:also|then|now|i|we|was|were|all)\s+)*"
     r"(?!request|approv|agree|ask|order|instruct|direct|mandat|allow|permi|author|decid|confirm|accept|want|need"
     r"|requir|prefer|demand|insist|suppos|expect|desir|wish|oblig|requis|grant|sanction|commission|assign|task"
@@ -40,7 +40,7 @@ _DEED: Final = re.compile(
     r"(?:[a-z]{2,}ed|ran|wrote|read|found|saw|got|built|made|did)\b"
 )
 """Matches the beginning of a text that reports what the model did. Words such as "requested" do not count."""
-_AUTHORITY: Final = re.compile(
+_AUTHORITY: Final = LazyPattern(
     r"\b(?:users?|humans?|persons?|clients?|customers?|owners?|operators?|maintainers?|requesters?|boss"
     r"|admin(?:istrator)?s?|they|he|she|you|your|we|us|our)\b"
     r"|request|\bask|approv|agree|permi|\ballow|\brules?\b|constrain|\bgoals?\b|\bmust\b|requir|instruct|\border"

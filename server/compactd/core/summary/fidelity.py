@@ -7,12 +7,12 @@ nothing is removed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
 from compactd.core.text.atoms import atoms, commands
+from compactd.core.text.lazy_patterns import LazyPattern
 
 MAX_UNFOUNDED: Final = 20
 """At most this many statements are listed."""
@@ -20,10 +20,10 @@ MAX_UNFOUNDED: Final = 20
 NOT_FOUND: Final = "Stated above, but nowhere in the conversation: "
 """The beginning of the line in the summary that lists what was not found."""
 
-_NUMBER = re.compile(r"(?<![\w.,/:#-])\d[\d,_]*(?:\.\d+)?(?![\w/:-]|\.\d)")
-_NUMBERED = re.compile(r"\A\s*(?:[-*]\s+)?\d{1,3}[.)]\s")
-_SPAN = re.compile(r"`([^`\n]*)`")
-_WRITTEN_BY_HAND = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
+_NUMBER = LazyPattern(r"(?<![\w.,/:#-])\d[\d,_]*(?:\.\d+)?(?![\w/:-]|\.\d)")
+_NUMBERED = LazyPattern(r"\A\s*(?:[-*]\s+)?\d{1,3}[.)]\s")
+_SPAN = LazyPattern(r"`([^`\n]*)`")
+_WRITTEN_BY_HAND = LazyPattern(r"[A-Z][a-z]+[A-Z][a-z]+")
 """Matches words such as `JavaScript` and `GitHub`. They look like identifiers, but only count as such if the
 summary marks them as code."""
 SLICE: Final = 1_000_000

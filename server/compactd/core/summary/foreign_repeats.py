@@ -19,6 +19,7 @@ from unicodedata import category, normalize
 from msgspec import Struct
 
 from compactd.core.text.atoms import COMMON_WORDS, sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 
 SHARE: Final = 0.8
 """A line repeats a foreign sentence if the sentence contains this share of the words of a sequence in the
@@ -36,11 +37,11 @@ have the most words in common with it."""
 RUN_WORDS: Final = 80
 """The most words of a sequence. Of a longer repetition, only a part is found."""
 
-_TOKEN: Final = re.compile(r"[^\W_](?:[\w./:\\-]*[^\W_])?")
-_ENDING: Final = re.compile(r"(?<=[^\W\d_]{4})(?:ing|ed|es|s|e)\Z")
-_SPACED: Final = re.compile(r"(?<!\w)\w(?:[ .·-]\w){3,}(?!\w)")
+_TOKEN: Final = LazyPattern(r"[^\W_](?:[\w./:\\-]*[^\W_])?")
+_ENDING: Final = LazyPattern(r"(?<=[^\W\d_]{4})(?:ing|ed|es|s|e)\Z")
+_SPACED: Final = LazyPattern(r"(?<!\w)\w(?:[ .·-]\w){3,}(?!\w)")
 """Matches letters with spaces between them, such as `D e p l o y`."""
-_SPACELESS: Final = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SPACELESS: Final = LazyPattern(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PAIRS: Final = "\0"
 """The stem of a word in a script without spaces. Such a word is compared by its pairs of characters."""
 _LEET: Final = str.maketrans("013457@$", "oieastas")

@@ -6,10 +6,10 @@ written to disk and shown to anyone who asks. Keys belong in keys.toml or in the
 
 from __future__ import annotations
 
-import re
+from compactd.core.text.lazy_patterns import LazyPattern
 
-_PARTS = re.compile(r"(?s)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)")
-_HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
+_PARTS = LazyPattern(r"(?s)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?P<authority>[^/?#]*)(?P<path>[^?#]*)")
+_HOST = LazyPattern(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 
 
 def bare_endpoint(url: str) -> str:

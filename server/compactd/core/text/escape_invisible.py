@@ -3,10 +3,10 @@ r"""Write JSON and file names in which nothing is hidden: invisible characters b
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from compactd.core.text import sanitize
+from compactd.core.text.lazy_patterns import LazyPattern
 
 
 def _escape(code: int) -> str:
@@ -25,7 +25,7 @@ _ESCAPES: Final = {code: _escape(code) for code in _HIDDEN if code >= 0x7F}
 """A table for `str.translate` from code points to JSON escapes. Code points below U+0020 are left out,
 because JSON itself escapes them."""
 
-_MISREAD: Final = re.compile(
+_MISREAD: Final = LazyPattern(
     r"[\s\"'`]|.*[\s\"'`]\Z"  # spaces or quotes at its ends
     r"|#|=+\Z|[-*•] |\[e\d|\(\d+ more\)\Z"  # as a line of a summary begins
     r"|\w+ ?: "  # as a speaker's line begins

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.sanitize import mark_invisible
 from compactd.protocol.messages import Author
 
@@ -27,7 +28,7 @@ TAG_SIGN: Final = "‹"
 UNMARKED_AUTHORS: Final[frozenset[Author]] = frozenset(("user", "assistant"))
 """The authors whose lines carry no mark: the user and the assistant."""
 
-_LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LINE_ENDS: Final = LazyPattern(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Matches everything that a reader may take for a line end."""
 
 _SPEAKERS: Final = r"user|human|assistant(?: tool calls)?|system|developer|tool(?:[ _]results?)?"
@@ -48,7 +49,7 @@ _SECTIONS: Final = (
 )
 """Words that are a heading even if more words follow them, as in `# Goal of the task`. Comments in code do
 not begin with these words."""
-_LEADING: Final = re.compile(
+_LEADING: Final = LazyPattern(
     rf"{_BLANK}(?="
     r"\#{2,6}(?:\s|$)"
     rf"|(?:\#\s*+[*_]{{0,3}}|[*_]{{2,3}})(?:{_HEADINGS})\s*+:?\s*+[*_]{{0,3}}\s*+:?\s*+$"
@@ -60,24 +61,24 @@ _LEADING: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches the beginning of a line up to structure: a heading, a speaker, a rule or a code fence."""
-_SPEAKER: Final = re.compile(rf"{_BLANK}(?={_SPEAKS})", re.IGNORECASE)
+_SPEAKER: Final = LazyPattern(rf"{_BLANK}(?={_SPEAKS})", re.IGNORECASE)
 """Matches the beginning of a line up to the name of a speaker."""
 _OUR_FRAMES: Final = (
     r"back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary|previous conversation"
     rf"|/?(?:{_SPEAKERS})\s*+\]"
 )
 """Words that follow the opening bracket of the lines that compactd writes around summaries and messages."""
-_BRACKET: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:e\d|{_OUR_FRAMES}))", re.IGNORECASE)
+_BRACKET: Final = LazyPattern(rf"\[(?=[\s\ufffd]{{0,8}}(?:e\d|{_OUR_FRAMES}))", re.IGNORECASE)
 """Matches the opening bracket of a reference (`[e12]`) or of a line that compactd writes around summaries and
 messages."""
-_FRAME: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:{_OUR_FRAMES}))", re.IGNORECASE)
+_FRAME: Final = LazyPattern(rf"\[(?=[\s\ufffd]{{0,8}}(?:{_OUR_FRAMES}))", re.IGNORECASE)
 """Matches the opening bracket of a line that compactd writes around summaries and messages."""
-_TAG: Final = re.compile(
+_TAG: Final = LazyPattern(
     r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z]|[\s\ufffd]{1,8}[A-Za-z][\w:.-]{0,60}[\s\ufffd]{0,8}>)"
     r"|^(\s*)[<＜﹤](?=\s+[A-Za-z])"
 )
 """Matches the first character of a tag."""
-_SUSPECT: Final = re.compile(r"[<＜﹤\[]")
+_SUSPECT: Final = LazyPattern(r"[<＜﹤\[]")
 """Matches a character with which a tag, a reference or a line of `_FRAME` begins."""
 
 

@@ -7,9 +7,10 @@ characters. Tabs and line feeds are allowed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
+
+from compactd.core.text.lazy_patterns import LazyPattern
 
 CODES: Final = (
     # Control characters, which a terminal takes for commands.
@@ -66,7 +67,7 @@ def _ranges(codes: Sequence[int]) -> str:
     return "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends, strict=True))
 
 
-_RUNS: Final = re.compile(
+_RUNS: Final = LazyPattern(
     "["
     + _ranges(sorted(CODES))
     + "]+"

@@ -113,7 +113,11 @@ class _Fields:
 
     def has(self, *names: str) -> bool:
         """Return whether any of `names` is present and not null."""
-        return any(self.value.get(name) is not None for name in names)
+        value = self.value
+        for name in names:  # noqa: SIM110 - this runs for each message, and `any` takes three times as long
+            if value.get(name) is not None:
+                return True
+        return False
 
     def number(self, *names: str) -> int | None:
         """Return the value of the first of `names` that is present and not null; None if there is none.

@@ -21,6 +21,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import Call, shell_call, shorten
 from compactd.core.work.edit_blocks import ProposedEdit, proposed_edits, without_names
 from compactd.core.work.file_operations import MAX_PATH_CHARS
@@ -40,33 +41,33 @@ MAX_PROPOSED: Final = 60
 SHOWN_KIND: Final = "aider_output"
 _STARTED_KIND: Final = "aider_started"
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL: Final = LazyPattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 """Matches signs that no path and no subject contains: those that control a terminal or end a line."""
 
 LineKind = Literal["applied", "refused", "failed", "malformed", "commit", "undone", "asked", "test"]
 
-_LINES: Final[tuple[tuple[LineKind, re.Pattern[str]], ...]] = (
-    ("applied", re.compile(r"Applied edit to (?P<path>\S.*)\Z")),
-    ("refused", re.compile(r"Did not apply edit to (?P<path>\S.*?)(?: \(--dry-run\))?\Z")),
-    ("refused", re.compile(r"Failed to apply edit to (?P<path>\S.*)\Z")),
+_LINES: Final[tuple[tuple[LineKind, LazyPattern], ...]] = (
+    ("applied", LazyPattern(r"Applied edit to (?P<path>\S.*)\Z")),
+    ("refused", LazyPattern(r"Did not apply edit to (?P<path>\S.*?)(?: \(--dry-run\))?\Z")),
+    ("refused", LazyPattern(r"Failed to apply edit to (?P<path>\S.*)\Z")),
     (
         "failed",
-        re.compile(
+        LazyPattern(
             r"## SearchReplace\w+: This SEARCH block failed to exactly match lines in (?P<path>\S.*)\Z"
         ),
     ),
-    ("malformed", re.compile(r"The LLM did not conform to the edit format\b")),
-    ("malformed", re.compile(r"# \d+ SEARCH/REPLACE blocks? failed to match!\Z")),
-    ("commit", re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<subject>\S.*)\Z")),
-    ("undone", re.compile(r"Removed: (?P<hash>[0-9a-f]{7,40})(?: (?P<subject>\S.*))?\Z")),
-    ("asked", re.compile(r"Create new file\? \(Y\)es/\(N\)o.*: y(?:es)?\Z", re.IGNORECASE)),
-    ("test", re.compile(r"Attempt to fix test errors\?")),
+    ("malformed", LazyPattern(r"The LLM did not conform to the edit format\b")),
+    ("malformed", LazyPattern(r"# \d+ SEARCH/REPLACE blocks? failed to match!\Z")),
+    ("commit", LazyPattern(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<subject>\S.*)\Z")),
+    ("undone", LazyPattern(r"Removed: (?P<hash>[0-9a-f]{7,40})(?: (?P<subject>\S.*))?\Z")),
+    ("asked", LazyPattern(r"Create new file\? \(Y\)es/\(N\)o.*: y(?:es)?\Z", re.IGNORECASE)),
+    ("test", LazyPattern(r"Attempt to fix test errors\?")),
 )
 """The lines of aider that say how the work went. `asked` follows a line with the path of a new file."""
-_OTHERS_APPLIED: Final = re.compile(
+_OTHERS_APPLIED: Final = LazyPattern(
     r"^# The other \d+ SEARCH/REPLACE blocks? were applied successfully", re.MULTILINE
 )
-_REPORT: Final = re.compile(r"\s*## SearchReplace\w+: ")
+_REPORT: Final = LazyPattern(r"\s*## SearchReplace\w+: ")
 _REPORT_ENDS: Final = (
     "The SEARCH section must exactly match an existing block of lines including all white space, comments,"
     " indentation, docstrings, etc",
@@ -77,21 +78,21 @@ _REPORT_ENDS: Final = (
 """The lines with which a report about blocks that did not match ends, in order."""
 _REPORT_END_CHARS: Final = 300
 """The other of these lines are within so many characters after the one before."""
-_FAILED: Final = re.compile(r"Added [1-9]\d* lines? of output to the chat\.\Z")
+_FAILED: Final = LazyPattern(r"Added [1-9]\d* lines? of output to the chat\.\Z")
 """Matches the line after a `/test` that failed."""
-_OWN: Final = re.compile(
+_OWN: Final = LazyPattern(
     r"Add (?:the|command|[\d.]+k tokens of command) output to the chat\?"
     r"|Added \d+ lines? of output to the chat|Tokens: |Running |\(y/n/instructions\)"
 )
 """Matches lines of aider after a command that the user ran. They are not its output."""
 LINTED: Final = "# Fix any errors below, if possible."
-_LINTER: Final = re.compile(r"## Running: (?P<command>\S.*)\Z")
-_PLACE: Final = re.compile(r"\s{0,8}\d{1,7}█")
+_LINTER: Final = LazyPattern(r"## Running: (?P<command>\S.*)\Z")
+_PLACE: Final = LazyPattern(r"\s{0,8}\d{1,7}█")
 """Matches a line in which aider marks an error."""
-_LINTED_FILE: Final = re.compile(r"(?P<path>\S{1,400}):\Z")
+_LINTED_FILE: Final = LazyPattern(r"(?P<path>\S{1,400}):\Z")
 _TEST_OPTION: Final = " --test-cmd "
 
-_COMMAND: Final = re.compile(r"\s*(?:(?P<name>/[a-z][a-z-]{0,40})(?=\s|\Z)|(?P<bang>!))\s*")
+_COMMAND: Final = LazyPattern(r"\s*(?:(?P<name>/[a-z][a-z-]{0,40})(?=\s|\Z)|(?P<bang>!))\s*")
 _TALKS: Final = frozenset(("/ask", "/code", "/architect", "/context"))
 """Commands with the user's words to the model."""
 _RUNS: Final = frozenset(("/run", "/test"))

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import Call
 from compactd.core.work.edits import FileEdit, edits_in
 from compactd.core.work.file_operations import PATCH_ARGUMENTS, patched_paths, paths_in
@@ -20,11 +21,11 @@ from compactd.core.work.shell import Command
 from compactd.core.work.tool_kinds import command_line
 from compactd.protocol.work import ChangeKind, FileChange
 
-_COMMITTED: Final = re.compile(
+_COMMITTED: Final = LazyPattern(
     r"^\[(?P<branch>[^\s\]]{0,200})[^\]\n]{0,200}?\b(?P<hash>[0-9a-f]{7,40})\] ", re.MULTILINE
 )
 """The line with which `git commit` reports a new commit."""
-_PATCHED: Final = re.compile(
+_PATCHED: Final = LazyPattern(
     r"^\*\*\* (Add File|Update File|Delete File|Move to): *(\S.*?) *\r?$", re.MULTILINE
 )
 _PATCH_KINDS: Final[dict[str, ChangeKind]] = {
@@ -33,12 +34,12 @@ _PATCH_KINDS: Final[dict[str, ChangeKind]] = {
     "Delete File": "deleted",
     "Move to": "renamed",
 }
-_COMMITS_ALL: Final = re.compile(r"--all|-[^\W\d_mFCctuS]*a\w*")
+_COMMITS_ALL: Final = LazyPattern(r"--all|-[^\W\d_mFCctuS]*a\w*")
 """An option of `git commit` with which it includes all changes. No option that takes a value is before the
 `a`."""
 _MAKES_BRANCH: Final = frozenset(("-b", "-B", "-c", "-C", "--create"))
-_ON_BRANCH: Final = re.compile(r"^On branch (\S{1,200})$", re.MULTILINE)
-_PUSHED: Final = re.compile(
+_ON_BRANCH: Final = LazyPattern(r"^On branch (\S{1,200})$", re.MULTILINE)
+_PUSHED: Final = LazyPattern(
     r"^ [ *+] (?:\[new branch\]|[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}) +(?!HEAD )(?P<branch>\S{1,200}) +-> \S",
     re.MULTILINE,
 )
@@ -51,15 +52,15 @@ _GIT_OPTIONS: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
 MAX_MESSAGE_CHARS: Final = 8_000
 MAX_UNDOABLE: Final = 50
 """Only so many of the newest commits can be taken back."""
-_DOCUMENT: Final = re.compile(r"<<-?[ \t]?(['\"]?)(?P<end>\w{1,40})\1")
+_DOCUMENT: Final = LazyPattern(r"<<-?[ \t]?(['\"]?)(?P<end>\w{1,40})\1")
 """Matches the beginning of a here-document in a line."""
-_MESSAGE_OPTION: Final = re.compile(
+_MESSAGE_OPTION: Final = LazyPattern(
     r"(?<!\S)(?:-[a-z]{0,3}m|--message)[ =]\s{0,4}(?P<quote>['\"])(?P<text>.*?)(?<!\\)(?P=quote)", re.DOTALL
 )
 """Matches an option with a message, or with a paragraph of it."""
 _QUIET: Final = frozenset(("-q", "--quiet"))
-_MESSAGE_WORD: Final = re.compile(r"-[a-z]{0,3}m|--message")
-_TRAILER: Final = re.compile(r"[A-Z][\w-]{2,40}-[Bb]y: |\W{0,4}Generated with |[Cc]o-authored-by")
+_MESSAGE_WORD: Final = LazyPattern(r"-[a-z]{0,3}m|--message")
+_TRAILER: Final = LazyPattern(r"[A-Z][\w-]{2,40}-[Bb]y: |\W{0,4}Generated with |[Cc]o-authored-by")
 
 
 class _File(Struct):
@@ -169,7 +170,8 @@ class Changes:
         patched = frozenset(patched_paths(call.arguments))
         if patched:
             before = ""
-            for verb, path in _PATCHED.findall(patch):
+            for found in _PATCHED.finditer(patch):
+                verb, path = found[1], found[2]
                 if path not in patched:
                     continue  # too long for a path
                 if verb == "Move to":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import shorten
 from compactd.core.work.edits import texts_in
 from compactd.core.work.file_operations import Json
@@ -29,7 +30,7 @@ Row = tuple[str, TaskStatus]
 
 _MARKS: Final[dict[str, TaskStatus]] = {"x": "done", "X": "done", "~": "in_progress", "/": "in_progress"}
 """The status by the mark in a checklist; any other mark is an open task."""
-_BOX: Final = re.compile(
+_BOX: Final = LazyPattern(
     r"^[ \t]{0,20}(?:[-*+]|\d{1,3}[.)])[ \t]{1,8}\[([ xX~/-])\][ \t]+(\S.*)$", re.MULTILINE
 )
 _MARKDOWN: Final = (".md", ".mdx", ".markdown")
@@ -40,8 +41,8 @@ def rows_in(text: str) -> list[Row]:
     if "[" not in text:
         return []
     return [
-        (shorten(" ".join(words.split()), MAX_TASK_CHARS), _MARKS.get(mark, "open"))
-        for mark, words in _BOX.findall(text)
+        (shorten(" ".join(found[2].split()), MAX_TASK_CHARS), _MARKS.get(found[1], "open"))
+        for found in _BOX.finditer(text)
     ]
 
 

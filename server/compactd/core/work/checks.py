@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import Call, git_command, is_filter, parts_of
 from compactd.core.work.outcome import Result
 from compactd.core.work.shell import Command
@@ -41,25 +42,25 @@ _GIT_ASKS: Final = frozenset(("rev-parse", "show-ref", "check-ignore", "ls-files
 _SHOWS: Final = "cat head tail grep egrep rg ag sed wc find file tree nl less diff"
 _LOOKS: Final = _ASKS | frozenset(_SHOWS.split())
 """Programs that only show something."""
-_ABSENT: Final = re.compile(r"\bNo such file or directory|\bnot found\b|\bdoes not exist\b")
+_ABSENT: Final = LazyPattern(r"\bNo such file or directory|\bnot found\b|\bdoes not exist\b")
 _SHRUGS: Final = frozenset(("true", ":", "echo", "printf"))
 """Programs after `||` with which a command may fail."""
-_EXIT_CODE: Final = re.compile(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\b")
+_EXIT_CODE: Final = LazyPattern(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\b")
 """Matches the exit code of the command before."""
-_TEMPORARY: Final = re.compile(r"(?:/private)?/tmp(?:/|\Z)")
+_TEMPORARY: Final = LazyPattern(r"(?:/private)?/tmp(?:/|\Z)")
 """Matches the beginning of a path in the folder for temporary files."""
-_PATH: Final = re.compile(r"(?!-)(?:[\w.@~-]*/[\w./@~-]+|[\w.@-]+\.\w{1,8})\Z")
+_PATH: Final = LazyPattern(r"(?!-)(?:[\w.@~-]*/[\w./@~-]+|[\w.@-]+\.\w{1,8})\Z")
 """Matches a word that is a path."""
 _LOOK: Final = "look at "
-_FAILED_NAME: Final = re.compile(r"--- FAIL: ([\w/]{1,120})|^FAILED ([^\s]{1,200})")
+_FAILED_NAME: Final = LazyPattern(r"--- FAIL: ([\w/]{1,120})|^FAILED ([^\s]{1,200})")
 """Matches the name of a test that failed."""
-_GIVES_CAUSE: Final = re.compile(
+_GIVES_CAUSE: Final = LazyPattern(
     r"\b(?:because|since|due to|caused?|missing|requires?|needs?|accidentally|mistake|wrong|no longer)\b"
     r"|\b(?:is|are|was|do|does|did|can|could|has|have)(?: not|n['’]t)\b|\bcannot\b",
     re.IGNORECASE,
 )
 """Matches a sentence that says why something failed."""
-_SLIP: Final = re.compile(
+_SLIP: Final = LazyPattern(
     r"\b(?:no such file or directory|directory not found|not a directory|command not found)\b"
     r"|\bunknown (?:flag|option)|\bunrecognized arguments?\b"
     r"|\b(?:imported|declared) (?:and|but) (?:not used|unused)\b|: undefined: \w|\bCannot find name\b"
@@ -313,9 +314,14 @@ def _ends_merge(commands: Sequence[Command]) -> bool:
     )
 
 
+def _failed_name(line: str) -> re.Match[str] | None:
+    """Return where a line names a test that failed."""
+    return _FAILED_NAME.search(line) if "FAIL" in line else None
+
+
 def _names_all_failed(lines: Sequence[str], text: str) -> bool:
     """Return whether a command names each test that failed according to these lines."""
-    names = [found[1] or found[2] for line in lines if (found := _FAILED_NAME.search(line)) is not None]
+    names = [found[1] or found[2] for line in lines if (found := _failed_name(line)) is not None]
     return bool(names) and all(name in text for name in names)
 
 

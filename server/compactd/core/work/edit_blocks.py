@@ -6,12 +6,12 @@ the model may refuse it. `aider` says which of the edits were applied.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.file_operations import MAX_PATH_CHARS, Json
 
 MAX_ANSWER_CHARS: Final = 400_000
@@ -23,13 +23,13 @@ _SEARCH: Final = ("<<<<<<< SEARCH", "<<<<<<< ORIGINAL")
 _DIVIDER: Final = "======="
 _REPLACE: Final = (">>>>>>> REPLACE", ">>>>>>> UPDATED")
 """The lines around the old and the new text (aider; the second ones in 2023)."""
-_FENCE: Final = re.compile(r"(`{3,}|~{3,})([^`]*)\Z")
+_FENCE: Final = LazyPattern(r"(`{3,}|~{3,})([^`]*)\Z")
 _NAME_LINES: Final = 3
 """The name of a file is at most so many lines before its block, with only fences between."""
-_NAME: Final = re.compile(r"[^\x00-\x1f<>|\"*?]{1,1024}\Z")
-_SENTENCE: Final = re.compile(r"\S+\s+\S+\s+\S+\s+\S")
+_NAME: Final = LazyPattern(r"[^\x00-\x1f<>|\"*?]{1,1024}\Z")
+_SENTENCE: Final = LazyPattern(r"\S+\s+\S+\s+\S+\s+\S")
 """Matches a line that is a sentence and no name."""
-_DIFF_FILE: Final = re.compile(r"(?:---|\+\+\+) (?:[ab]/)?([^\t\n]{1,1024})")
+_DIFF_FILE: Final = LazyPattern(r"(?:---|\+\+\+) (?:[ab]/)?([^\t\n]{1,1024})")
 _NO_FILE: Final = "/dev/null"
 
 

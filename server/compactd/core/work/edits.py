@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.file_operations import PATCH_ARGUMENTS, Json, patched_paths, paths_in
 
 MAX_EDIT_CHARS: Final = 40_000
@@ -29,7 +29,7 @@ _NEW: Final = (
 _WHOLE: Final = ("content", "contents", "file_text")
 """Names of the argument with the whole new text of a file."""
 _NESTED: Final = ("edits", "changes", "replacements")
-_PATCHED: Final = re.compile(
+_PATCHED: Final = LazyPattern(
     r"\*\*\* (?:(?P<verb>Add File|Update File|Delete File|Move to): *(?P<path>\S.*)|End (?:Patch|of File))"
 )
 

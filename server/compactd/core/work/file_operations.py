@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.core.history.entries import Item, is_summary
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.protocol.messages import ToolCall, ToolResult
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -39,7 +40,7 @@ PATCH_ARGUMENTS = ("patch", "input", "patchText")
 
 PATCH_BEGIN = "*** Begin Patch"
 
-_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): *(\S.*?) *\r?$", re.MULTILINE)
+_PATCHED = LazyPattern(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): *(\S.*?) *\r?$", re.MULTILINE)
 """Matches a line that names a file in a patch (OpenAI's V4A format)."""
 
 SEARCHES = ("grep", "glob", "search", "find", "list", "ls")

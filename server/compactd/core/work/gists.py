@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import shorten
 from compactd.core.work.edits import MAX_LINE_CHARS, FileEdit
 
@@ -39,7 +39,7 @@ PROSE: Final = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 _MODIFIERS: Final = (
     r"\s*(?:export |pub(?:\([^)]*\))? |async |static |public |private |protected |default |final |abstract )*"
 )
-_DEFINES: Final = re.compile(
+_DEFINES: Final = LazyPattern(
     _MODIFIERS
     + r"(?:def|defp|defmacro|defmodule|func|fn|function|class|interface|type|struct|enum|trait|impl|module"
     r"|fun)\b"
@@ -49,27 +49,27 @@ _DEFINES: Final = re.compile(
     r"\([^(){}]{0,200}\)\s?(?::[^(){}=]{0,80})?\{\Z"
 )
 """Matches a line that defines a function or a type."""
-_ENDS: Final = re.compile(r"\s*(?:return|raise|throw|panic|yield|rescue|catch|except|reject)\b")
-_ERROR: Final = re.compile(r"(?<!\bt\.)\b(?:Error|Errorf|Exception)\b|:error\b|\b[Ff]all(?:s|ing)?.?back")
+_ENDS: Final = LazyPattern(r"\s*(?:return|raise|throw|panic|yield|rescue|catch|except|reject)\b")
+_ERROR: Final = LazyPattern(r"(?<!\bt\.)\b(?:Error|Errorf|Exception)\b|:error\b|\b[Ff]all(?:s|ing)?.?back")
 """These match a line that returns, raises or builds an error, or falls back to something."""
-_CONDITION: Final = re.compile(
+_CONDITION: Final = LazyPattern(
     r"\s*[})]?\s*(?:if|elif|else|unless|switch|match|case|when|while|cond|default)\b|.* (?:if|when|unless) "
 )
-_TRIVIAL: Final = re.compile(
+_TRIVIAL: Final = LazyPattern(
     r"\s*(?:return|raise|throw|yield|if \w{0,20}[eE]rr(?:or)? [!=]= (?:nil|null)|[})]?\s*else|default|break"
     r"|continue)?[\s({:,;]*(?:nil|null|None|err|error|true|false|True|False|undefined|this|self|do)?"
     r"[\s)}\]{:,;]*(?:, err)?\Z"
 )
 """Matches a line that is the same in most functions."""
 MAX_TRIVIAL_CHARS: Final = 48
-_TELLING: Final = re.compile(r"[A-Za-z]\w{2,}.*[A-Za-z]\w{2,}")
+_TELLING: Final = LazyPattern(r"[A-Za-z]\w{2,}.*[A-Za-z]\w{2,}")
 """Matches a line with at least two words."""
-_COMMENT: Final = re.compile(r"\s*(?://|#(?!\w)|/?\*|--|<!--|\"\"\"|'''|@moduledoc|@doc\b|@spec\b)")
-_IMPORT: Final = re.compile(
+_COMMENT: Final = LazyPattern(r"\s*(?://|#(?!\w)|/?\*|--|<!--|\"\"\"|'''|@moduledoc|@doc\b|@spec\b)")
+_IMPORT: Final = LazyPattern(
     r"\s*(?:import\b|from \S+ import\b|use \w|using \w|alias [A-Z]|#include|require\b|\"[\w./-]+\",?$"
     r"|export (?:\*|\{).* from |[\w, {}]+\} from )"
 )
-_WORD: Final = re.compile(r"\w")
+_WORD: Final = LazyPattern(r"\w")
 
 
 class AddedLine(Struct, frozen=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work import prose
 
 SENTENCE_WORDS: Final = 6
@@ -16,38 +16,38 @@ OPEN_WORTH: Final = 1.0
 PRAISE_COST: Final = 2.0
 """What a line loses that tells what is good about something."""
 
-_CHAIN: Final = re.compile(r"\A\W*\w[^→\n]{0,60}→[^→\n]{1,60}→")
+_CHAIN: Final = LazyPattern(r"\A\W*\w[^→\n]{0,60}→[^→\n]{1,60}→")
 """Matches a chain of arrows, such as an import cycle. It is kept even in a code block."""
 
 # Patterns for lower case are matched against text in lower case: three times as fast as ignoring the case.
-_OUTCOME: Final = re.compile(
+_OUTCOME: Final = LazyPattern(
     r"\b(?:passed|passes|passing|failed|fails|failing|fixed|committed|pushed|merged|reverted|removed|added"
     r"|changed|replaced|done|complete[d]?|verified|pending|remaining|open|blocked|broken|skipped|missing"
     r"|works|unchanged|not yet|still|todo|next)\b",
 )
 """Words in a line about what was done, and how it ended."""
-_CAUSE: Final = re.compile(
+_CAUSE: Final = LazyPattern(
     r"\b(?:because|since|due to|caused? by|instead|revert\w*|unless|missing|only (?:if|when|triggers?)"
     r"|(?:does|do|did|is|are|was|ca|wo)n't|(?:does|do|did|is|are|was|will) not|cannot|will (?:fail|break)"
     r"|no longer|lacks?|never|turns out)\b",
 )
 """Words in a line that gives a cause or a limit."""
-_VERDICT: Final = re.compile(
+_VERDICT: Final = LazyPattern(
     r"\b(?:ship it|lgtm|verdict|severity|(?:non-?)?blocking|critical|recommend\w*|conclusion|bottom line"
     r"|approved?|ready to (?:merge|ship)|all (?:[\w-]+ ){0,2}(?:tests?|checks?)(?: now)? pass(?:ed|es)?"
     r"|\d+ (?:tests )?(?:passed|failed|errors?)|nothing (?:is |was )?(?:committed|pushed)"
     r"|result:|the problem\b|root cause)",
 )
 """Words in a line that sums up."""
-_NAMES: Final = re.compile(r"`[^`\n]+`|\d|[/_.]\w")
+_NAMES: Final = LazyPattern(r"`[^`\n]+`|\d|[/_.]\w")
 """Matches a part of a line that names something exactly."""
-_ANCHORS: Final = re.compile(
+_ANCHORS: Final = LazyPattern(
     r"`[^`\n]{6,}`|\.\w{1,5}:\d|(?:Error|Exception)\b|[A-Z]-?\d|#\d|\d ?(?:%|m?s\b|[kMG]?i?B\b)|_\w|/\w+\.\w"
 )
 """Matches a part of a line that leads to one place: a name, a place in a file, a number with its unit."""
-_PLACE: Final = re.compile(r"\.\w{1,5}:\d")
+_PLACE: Final = LazyPattern(r"\.\w{1,5}:\d")
 """Matches a place in a file."""
-_ANNOUNCES: Final = re.compile(
+_ANNOUNCES: Final = LazyPattern(
     r"\A\W*(?:(?:good|great|perfect|excellent|ok(?:ay)?|alright|right|sure|done|now|next|first|then|so|finally)\b"
     r"[^\w`]{1,4}){0,3}(?:let me|now i|i'm (?:now |also )?going to|ready (?:for|to)|time to"
     r"|(?:i'll|i will|let's) (?:now |also |then )?(?:add|begin|check|continue|create|examine|explore|find|fix"
@@ -55,31 +55,31 @@ _ANNOUNCES: Final = re.compile(
     r"|update|verify|write))\b",
 )
 """Matches the beginning of a sentence that only says what the agent does next."""
-_POLITE: Final = re.compile(
+_POLITE: Final = LazyPattern(
     r"\A\W*(?:great|perfect|excellent|good|nice|awesome|wonderful|done|all done|all set|sure|got it|i see"
     r"|ok(?:ay)?|absolutely|certainly|of course|you're (?:absolutely )?right|sounds good)\b"
     r"[^.!?:]{0,25}[.!]?\W*\Z"
     r"|\A\W*(?:let me know|feel free|happy to|hope this|is there anything)\b",
 )
 """Matches a sentence that is only friendly."""
-_OFFERS: Final = re.compile(
+_OFFERS: Final = LazyPattern(
     r"\A\W*(?:want me|would you like|do you want|shall (?:i|we)|should (?:i|we)|ready)\b",
 )
 """Matches the beginning of a question that offers to go on."""
-_OPENS: Final = re.compile(
+_OPENS: Final = LazyPattern(
     r"\A\W*(?:(?:great|perfect|good|excellent|all done|done|sure)\b\W+)?(?:here(?:'s| is| are)\b|below\b"
     r"|summary\b|overview\b|details\b|changes(?: made)?:|the changes\b"
     r"|what (?:i |we |was )?(?:did|changed|done)\b)",
 )
 """Matches a title or a line with a colon that what follows does not need."""
-_OPEN: Final = re.compile(
+_OPEN: Final = LazyPattern(
     r"\W*(?:remaining|open|still|not yet|to ?do|blocked|left|what's left|next|root cause|verdict|conclusion"
     r"|recommendation|bottom line)\b"
 )
 """Matches the title of a list that tells what is open, or why, or sums up."""
-_LABEL: Final = re.compile(r"\A\s*(?:[-*•+] )?[A-Z][\w /-]{2,24}: ")
+_LABEL: Final = LazyPattern(r"\A\s*(?:[-*•+] )?[A-Z][\w /-]{2,24}: ")
 """Matches a line that begins with a label, such as `Impact: `."""
-_PRAISES: Final = re.compile(
+_PRAISES: Final = LazyPattern(
     r"\b(?:benefits?|advantages|pros|strengths|highlights|what(?:'s| is) good|why (?:this|it) is better"
     r"|(?:key )?features)\b",
 )

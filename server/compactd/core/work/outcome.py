@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import git_command, shorten
 from compactd.core.work.shell import CheckKind, Command, check_kind
 
@@ -27,7 +28,7 @@ MAX_JSON_CHARS: Final = 400_000
 _EDGE_CHARS: Final = 400
 """An agent states the exit code within so many characters of the beginning or the end."""
 
-_EXIT: Final = re.compile(
+_EXIT: Final = LazyPattern(
     r"(?:\AExit code (?=-?\d{1,3}\s*(?:\n|\Z))"
     r"|^[^\w\n]{0,20}(?:"
     r"(?:The )?[Cc]ommand (?:exited|failed|finished|completed) with (?:exit )?(?:code|status):? "
@@ -42,13 +43,13 @@ _EXIT: Final = re.compile(
 )
 """Matches how agents state a command's exit code: Claude Code, Codex, Gemini CLI, OpenHands, pi,
 mini-swe-agent (recorded sessions, 2026-11), Roo Code (transcripts in public repositories, 2026-11)."""
-_INTERRUPTED: Final = re.compile(
+_INTERRUPTED: Final = LazyPattern(
     r"\[Request interrupted by user|was interrupted|Command timed out|timed out after|<timeout>"
     r"|aborted by user|^Command aborted$",
     re.IGNORECASE | re.MULTILINE,
 )
 """Matches what agents say if the user or a timeout ended a call (recorded sessions, 2026-11)."""
-_REJECTED: Final = re.compile(
+_REJECTED: Final = LazyPattern(
     r"(?:The )?user (?:doesn't want|does not want|rejected|denied|declined|chose not to)"
     r"|Permission to use \w+ [^\n]*denied"
     r"|The tool use was rejected|rejected by user|\[Operation cancelled\]|Operation cancelled by user",
@@ -56,7 +57,7 @@ _REJECTED: Final = re.compile(
 )
 """Matches what agents say if the user did not allow a call (recorded sessions, 2026-11)."""
 
-_PASSING_LINE: Final = re.compile(
+_PASSING_LINE: Final = LazyPattern(
     r"^[ \t]*(?:[✓✔√] |ok \d|PASS(?:ED)?\b|--- PASS)[^\n]*"
     r"|^[^\n]{0,400} (?:PASSED|\.\.\. ok)(?:[ \t]+\[[ \d]+%\])?[ \t]*$",
     re.MULTILINE,
@@ -112,8 +113,8 @@ _FAILED_PATTERNS: Final[dict[CheckKind, str]] = {
     "build": _FAILED_BUILD,
     "other": f"{_FAILED_TEST}|{_FAILED_TYPES}|{_FAILED_LINT}|{_FAILED_BUILD}",
 }
-_FAILED: Final[dict[CheckKind, re.Pattern[str]]] = {
-    kind: re.compile(f"{pattern}|{_BROKEN}", re.MULTILINE) for kind, pattern in _FAILED_PATTERNS.items()
+_FAILED: Final[dict[CheckKind, LazyPattern]] = {
+    kind: LazyPattern(f"{pattern}|{_BROKEN}", re.MULTILINE) for kind, pattern in _FAILED_PATTERNS.items()
 }
 """For each kind of check, matches output that says that it failed."""
 _PASSED_PATTERNS: Final[dict[CheckKind, str]] = {
@@ -131,8 +132,8 @@ _PASSED_PATTERNS: Final[dict[CheckKind, str]] = {
         r"BUILD SUCCESS|[Bb]uild succeeded|Compiled successfully|\bbuilt in\b|\bFinished |Successfully built"
     ),
 }
-_PASSED: Final[dict[CheckKind, re.Pattern[str]]] = {
-    kind: re.compile(pattern, re.MULTILINE) for kind, pattern in _PASSED_PATTERNS.items()
+_PASSED: Final[dict[CheckKind, LazyPattern]] = {
+    kind: LazyPattern(pattern, re.MULTILINE) for kind, pattern in _PASSED_PATTERNS.items()
 }
 """For each kind of check, matches output that says that it passed."""
 
@@ -140,8 +141,8 @@ _TELLS_AT_END: Final = frozenset(("npm", "pnpm", "bun", "mise", "just", "task"))
 """Runners whose last lines say that a script failed (`_BROKEN`)."""
 _MIN_TAIL: Final = 3
 """So many last lines of an output show what they say."""
-_TAIL_LINES: Final = re.compile(r"\A-(?:n|-lines=)?(\d{1,6})\Z")
-_HOOK_PASSED: Final = re.compile(
+_TAIL_LINES: Final = LazyPattern(r"\A-(?:n|-lines=)?(\d{1,6})\Z")
+_HOOK_PASSED: Final = LazyPattern(
     r"^[^\w\s\[(]{0,4} ?(?:all )?(?:pre-?commit|pre-?push|checks?|hooks?)\b[^\n]{0,40}"
     r"\b(?:passed|succeeded|successful)\b[^\n]{0,20}$"
     r"|^[^\n.\[]{1,80}\.{3,80}Passed$",
@@ -153,35 +154,35 @@ _MAY_FIND_NOTHING: Final = frozenset(
     ("grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "[[", "which", "pgrep", "command")
 )
 """Programs whose exit code 1 is an answer: nothing was found, the files differ, the condition is false."""
-_COMPLAINT: Final = re.compile(
+_COMPLAINT: Final = LazyPattern(
     r": (?:No such file or directory|(?:command )?not found|Permission denied|Not a directory)"
     r"|^(?:fatal|error)\b",
     re.MULTILINE,
 )
 """Matches what a program says if it cannot do its work."""
-_ECHOED: Final = re.compile(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\[[01]\]\}?")
+_ECHOED: Final = LazyPattern(r"\$\?|\$\{?(?:PIPESTATUS|pipestatus)\[[01]\]\}?")
 """Matches the exit code of the command before, in a command that prints it."""
 
-_TOTALS: Final = re.compile(
+_TOTALS: Final = LazyPattern(
     r"(?<![\w.])\d{1,7} (?:tests?|doctests?|examples?|specs?|passed|passing|failed|failing|failures?|errors?"
     r"|warnings?|issues?|problems?|offenses?"
     r"|files? (?:would be )?(?:reformatted|left unchanged|already formatted))\b"
 )
 """Matches a count in the line with which a check ends."""
 MAX_TOTALS_CHARS: Final = 160
-_COUNTS_TESTS: Final = re.compile(r"\b\d{1,7} (?:tests?|doctests?|examples?|specs?|passed|passing)\b")
+_COUNTS_TESTS: Final = LazyPattern(r"\b\d{1,7} (?:tests?|doctests?|examples?|specs?|passed|passing)\b")
 """Matches a count of tests."""
 
-_LABEL: Final = re.compile(r"\A\[[\w:.-]{1,60}\] ")
+_LABEL: Final = LazyPattern(r"\A\[[\w:.-]{1,60}\] ")
 """Matches the label that mise puts before the lines of a task."""
-_TOOL_ERROR: Final = re.compile(r"</?tool_use_error>")
-_QUOTES_CALL: Final = re.compile(r"^String: ", re.MULTILINE)
+_TOOL_ERROR: Final = LazyPattern(r"</?tool_use_error>")
+_QUOTES_CALL: Final = LazyPattern(r"^String: ", re.MULTILINE)
 """Matches where an editor's error quotes the text that it did not find (Claude Code)."""
-_TRACE: Final = re.compile(r"Error Trace:\s")
+_TRACE: Final = LazyPattern(r"Error Trace:\s")
 """Matches where testify says where a test failed."""
-_CLAIM: Final = re.compile(r"Error:\s{2,}\S.*[^:]\Z")
+_CLAIM: Final = LazyPattern(r"Error:\s{2,}\S.*[^:]\Z")
 """Matches what testify says of the failure."""
-_LISTED: Final = re.compile(
+_LISTED: Final = LazyPattern(
     r"(?:\[[\w:.-]{1,60}\] )?"
     r"(?:[^\s:()]+\.\w{1,8}(?::\d+:\d+|\(\d+,\d+\)):? ?(?![^\n]{0,30}\b(?:warning|note|info)\b)"
     r"|\d+:\d+[ \t]{1,8}error\b)"
@@ -192,33 +193,33 @@ _PLACED: Final = 3
 _LAST: Final = 5
 """The rank of a line that says nothing of an error."""
 
-_WANT: Final = re.compile(r"\bwant(?:ed)?\b|\bshould (?:be|have|not|contain|equal)\b")
+_WANT: Final = LazyPattern(r"\bwant(?:ed)?\b|\bshould (?:be|have|not|contain|equal)\b")
 """Matches what a test of Go expects."""
-_GOT: Final = re.compile(r"\bgot\b")
+_GOT: Final = LazyPattern(r"\bgot\b")
 """Matches what a test of Go got instead."""
-_COLOUR: Final = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")
+_COLOUR: Final = LazyPattern(r"\x1b\[[\d;]{0,20}[A-Za-z]")
 """Matches an escape sequence of a terminal."""
-_ERROR_LINE: Final = re.compile(
-    r"\b\w*(?:Error|Exception|Failure)\b|\berror\b|\bERROR\b|\bFAIL|\bfailed\b|panic:|fatal|cannot |undefined"
+_ERROR_LINE: Final = LazyPattern(
+    r"(?:Error|Exception|Failure)\b|\berror\b|\bERROR\b|\bFAIL|\bfailed\b|panic:|fatal|cannot |undefined"
     r"|not found|denied|No such|expected|unexpected|^E   |assert"
 )
 """Matches a line that may say what failed."""
-_FINE: Final = re.compile(
+_FINE: Final = LazyPattern(
     r"\b(?:0|no) (?:errors?|failed|failures?|problems?)\b|\b(?:errors?|failures?|failed)[:=] ?0\b(?!\.\d)",
     re.IGNORECASE,
 )
 """Matches a count of errors that is zero."""
-_PLACE: Final = re.compile(r"(?:\A|[\s(\"'])[\w./\\-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\b")
+_PLACE: Final = LazyPattern(r"(?:\A|[\s(\"'])[\w./\\-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\b")
 """Matches a place in a file: `name.go:12:3`, `name.ts(12,3)`."""
-_ASSERTION: Final = re.compile(r"--- FAIL|^FAILED |^E   |[Aa]ssert|[Ee]xpected|panic:")
+_ASSERTION: Final = LazyPattern(r"--- FAIL|^FAILED |^E   |[Aa]ssert|[Ee]xpected|panic:")
 """Matches a failed assertion or the name of a test that failed."""
-_RUNNER: Final = re.compile(
+_RUNNER: Final = LazyPattern(
     r"ERROR task failed|npm (?:ERR!|error)|ELIFECYCLE|exit code"
     r"|make(?:\[\d+\])?: \*\*\*|^husky - |^FAIL\t|build failed\]"
     r"|Failed: \d"
 )
 """Matches a line in which a task runner says only that something failed."""
-_NOISE: Final = re.compile(
+_NOISE: Final = LazyPattern(
     r"^(?:.*Traceback \(most recent call last\):$|_{3,} .* _{3,}$|at |File \"|Traceback|\^+$|Exit [Cc]ode"
     r"|(?:The )?[Cc]ommand (?:exited|failed|finished|completed)"
     r" with|Process exited|\[(?:The command|Command|Current working|Python interp)|<|$|[-=_*#.\s]+$|=+ .* =+$"
@@ -295,8 +296,8 @@ def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind:
     if is_error and _REJECTED.search(text[:600]):
         return Result("unknown", is_rejected=True)
     if code is None:
-        found = _EXIT.search(text[:_EDGE_CHARS]) or _EXIT.search("\n" + text[-_EDGE_CHARS:])
-        code = int(found["code"]) if found else None
+        code = _stated_code(text[:_EDGE_CHARS])
+        code = _stated_code("\n" + text[-_EDGE_CHARS:]) if code is None else code
     if _INTERRUPTED.search(text[-600:]) and (is_error or code not in (0, None)):
         return Result("unknown", code, is_interrupted=True)
     has_failed = code not in (0, None) or (is_error and code is None)
@@ -313,6 +314,12 @@ def read_result(text: str, *, is_error: bool, commands: Sequence[Command], kind:
         hook = _hook_in(text, commands) if outcome == "passed" else ""
         return Result(outcome, code, lines, hook=hook, counts_tests=_COUNTS_TESTS.search(hook) is not None)
     return Result(outcome, code, lines, _totals_in(text), counts_tests=_COUNTS_TESTS.search(text) is not None)
+
+
+def _stated_code(text: str) -> int | None:
+    """Return the exit code that a part of an output states."""
+    found = _EXIT.search(text) if "ode" in text or "status" in text else None
+    return None if found is None else int(found["code"])
 
 
 def _hook_in(text: str, commands: Sequence[Command]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import shorten
 from compactd.core.work.checklists import MAX_TASK_CHARS, MIN_TASKS, FileChecklists, Row, most_needed, rows_in
 from compactd.core.work.file_operations import Json
@@ -25,7 +25,7 @@ _STATUS: Final[dict[str, TaskStatus]] = {
 """The status by the word that an agent's tool uses for it."""
 _TEXTS: Final = ("content", "step", "title", "subject", "text", "description")
 """Names of the field with a task's text."""
-_TASK_ID: Final = re.compile(r"[Tt]ask (?:#|(?=\d))(\w{1,40})")
+_TASK_ID: Final = LazyPattern(r"[Tt]ask (?:#|(?=\d))(\w{1,40})")
 """A task's id in the result of the call that created it: `Task #3 created successfully` (Claude Code)."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from compactd.core.text.atoms import sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 
 MIN_SENTENCE_CHARS: Final = 25
 """A shorter sentence is a heading or a fragment."""
@@ -15,17 +16,17 @@ MAX_SENTENCE_CHARS: Final = 500
 MAX_PROSE_CHARS: Final = 40_000
 """Only this many characters of a message are searched."""
 
-_FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE: Final = LazyPattern(
+    r"^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+)
 """Matches a block of code between fences, or from the last fence to the end."""
-_BULLET: Final = re.compile(r"\A\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_BULLET: Final = LazyPattern(r"\A\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 """Matches a list marker with the box of a checklist."""
-_BOLD: Final = re.compile(r"\*\*")
-"""Matches a sign of emphasis. Two underscores may be part of a name."""
-_NOT_PROSE: Final = re.compile(r"\A\s*(?:#|\||>|```|<|[{}\[\]()]|\w+\s*[:=]\s*$|[-=_*]{3,})")
+_NOT_PROSE: Final = LazyPattern(r"\A\s*(?:#|\||>|```|<|[{}\[\]()]|\w+\s*[:=]\s*$|[-=_*]{3,})")
 """Matches the beginning of a heading, a table, a quote, markup, code or a ruler."""
 
 # These patterns are matched against text in lower case: three times as fast as ignoring the case.
-_DECIDES: Final = re.compile(
+_DECIDES: Final = LazyPattern(
     r"\bdecid|\bdecision:|\binstead of\b|\brather than\b|\broot cause\b"
     r"|\bthe (?:real |actual |underlying )?(?:issue|problem|bug|fix|reason|cause|culprit) (?:is|was|here)\b"
     r"|\bturns out\b|\bso (?:i|we)(?:'ll| will| should| need)\b"
@@ -38,7 +39,7 @@ _DECIDES: Final = re.compile(
     r"|\bthere(?:'s| is| are) no `",
 )
 """Matches a sentence about a decision, a cause that was found, or a rule."""
-_REASONS: Final = re.compile(
+_REASONS: Final = LazyPattern(
     r"\bbecause\b|\bsince\b|\bso that\b|\bdue to\b|\bwhich means\b|\bas (?:it|this|the)\b|\bin order to\b",
 )
 """Matches a sentence that gives a reason."""
@@ -56,20 +57,19 @@ _FAILS_ALWAYS: Final = (
     r"\b(?:does(?:n't| not)|won't|will not|wouldn't)"
     r" (?:\w+ )?(?:work|help|fix|compile|exist|support|apply)\b|\bfails (?:because|since|due|as|with)\b"
 )
-_FAILED: Final = re.compile(_FAILED_THEN)
+_FAILED: Final = LazyPattern(_FAILED_THEN)
 """Matches a sentence about something that was tried and did not work."""
-_FAILS: Final = re.compile(f"{_FAILED_THEN}|{_FAILS_ALWAYS}")
+_FAILS: Final = LazyPattern(f"{_FAILED_THEN}|{_FAILS_ALWAYS}")
 """Matches a sentence about something that does not work, tried or not."""
-_NEXT: Final = re.compile(
-    r"\b(?:let me|now I|I'll|I will|I need to|let's"
-    r"|I'm (?:now )?going to|now let|we need to|still (?:need|to do))\b"
-    r"|\A\W*next\b|\bnext,|\bnext (?:up|step|I|we)\b|\bremaining (?:work|steps?|tasks?|items?|is|are)\b"
-    r"|\bI'm (?:now |also )?"
+_NEXT: Final = LazyPattern(
+    r"\b(?:let me|now i|i'll|i will|i need to|let's"
+    r"|i'm (?:now )?going to|now let|we need to|still (?:need|to do))\b"
+    r"|\A\W*next\b|\bnext,|\bnext (?:up|step|i|we)\b|\bremaining (?:work|steps?|tasks?|items?|is|are)\b"
+    r"|\bi'm (?:now |also )?"
     r"(?:check|runn|add|updat|patch|mov|fix|implement|writ|look|read|inspect|verify|test)ing\b",
-    re.IGNORECASE,
 )
 """Matches a sentence about what the agent does next."""
-_OPENER: Final = re.compile(
+_OPENER: Final = LazyPattern(
     r"\A(?:(?:(?:good|great|perfect|excellent|ok(?:ay)?|right|alright|yes|i see|got it|hmm|interesting)"
     r"\s*[,.!:—]+|(?:now|so)\b(?! that\b)[,:]?)\s*)+",
     re.IGNORECASE,
@@ -86,7 +86,7 @@ def prose_sentences(text: str) -> Iterator[str]:
     for line in body.split("\n"):
         if len(line) < MIN_SENTENCE_CHARS or _NOT_PROSE.match(line):
             continue
-        bare = _BOLD.sub("", _BULLET.sub("", line)).strip()
+        bare = _BULLET.sub("", line).replace("**", "").strip()
         for sentence in sentences(bare):
             said = sentence.strip()
             if MIN_SENTENCE_CHARS <= len(said) <= MAX_SENTENCE_CHARS and said.count(" ") >= 3:
@@ -111,7 +111,7 @@ def reports_failure(sentence: str, *, tried: bool = True) -> bool:
 
 def announces(sentence: str) -> bool:
     """Return whether a sentence says what the agent does next."""
-    return _NEXT.search(_straight(sentence)) is not None
+    return _NEXT.search(_straight(sentence).lower()) is not None
 
 
 def without_opener(sentence: str) -> str:

@@ -6,7 +6,6 @@ or rewritten was not taken back.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.calls import shorten
 from compactd.core.work.edits import MAX_LINE_CHARS, FileEdit
 from compactd.core.work.gists import (
@@ -42,7 +42,7 @@ WHOLE: Final = 0.6
 """An edit of which at least this share of the lines was removed at once, and of which none is left, was
 reverted."""
 
-_NAME: Final = re.compile(r"[A-Za-z_]\w{2,}")
+_NAME: Final = LazyPattern(r"[A-Za-z_]\w{2,}")
 _WORDS: Final = """
 for func function def defp end let var const val new return raise throw throws self this true false
 nil null none elif else elsif case switch match when while with try except catch finally import from
@@ -51,8 +51,8 @@ and assert class struct type interface
 """
 _KEYWORDS: Final = frozenset(_WORDS.split())
 """Words that say nothing of what a line does."""
-_CALL: Final = re.compile(r"\w\(")
-_DEBUG: Final = re.compile(
+_CALL: Final = LazyPattern(r"\w\(")
+_DEBUG: Final = LazyPattern(
     r"(?:t\.(?:Fatal|Error|Log)f?|fmt\.Print\w*|log\.Print\w*|print|puts|pp|dbg!|e?println!|console\.\w+|IO\.(?:inspect|puts)"
     r"|System\.(?:out|err)\.\w+)\s?\("
 )

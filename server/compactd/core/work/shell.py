@@ -13,6 +13,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.text.lazy_patterns import LazyPattern
+
 CheckKind = Literal["test", "build", "lint", "types", "other"]
 
 MAX_COMMAND_CHARS: Final = 4_000
@@ -23,7 +25,7 @@ MAX_OPTIONS: Final = 8
 MAX_NESTED: Final = 2
 """How deep `bash -c` is followed."""
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = LazyPattern(
     r"(?P<blank>\\\r?\n|[^\S\n]+)"
     r"|(?P<end>\n)"
     r"|(?P<comment>(?<![^\s;|&()])#[^\n]*)"
@@ -33,13 +35,13 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 """Matches the next token of a command line. A quote without its partner is part of a word."""
-_QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
+_QUOTED: Final = LazyPattern(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
 """Matches a quoted part of a word, or a character after a backslash."""
-_HEREDOC: Final = re.compile(
+_HEREDOC: Final = LazyPattern(
     r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n.*?(?:^[ \t]*\2[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 """Matches a here-document. Group 3 is what follows on the line that begins it."""
-_ASSIGNMENT: Final = re.compile(r"\A[A-Za-z_]\w*=")
+_ASSIGNMENT: Final = LazyPattern(r"\A[A-Za-z_]\w*=")
 """Matches a word that sets a variable."""
 _OPTIONS: Final = """
 -C -p -w -j -f --project --directory --prefix --filter --with --extra --group --python --package --env-file
@@ -97,12 +99,12 @@ _START: Final = r"(?:\A|[:_./-])"
 """The beginning of a word in the name of a script or target."""
 _CHECKS_STYLE: Final = r"(?:format|fmt|prettier|style)[:_./-]check|check[:_./-](?:format|fmt|prettier|style)"
 """The name of a script or target that checks the format of files. Without `check` it changes them."""
-_SCRIPT_KINDS: Final[tuple[tuple[re.Pattern[str], CheckKind], ...]] = (
-    (re.compile(rf"{_START}(?:{_TEST})(?:\Z|[:_./-]|(?-i:[A-Z]))|(?-i:[a-z]Test\Z)", re.IGNORECASE), "test"),
-    (re.compile(rf"type-?_?check|{_START}types|tsc|mypy|pyright", re.IGNORECASE), "types"),
-    (re.compile(rf"lint|clippy|biome|{_CHECKS_STYLE}", re.IGNORECASE), "lint"),
-    (re.compile(rf"{_START}(?:re)?(?:build|compile|bundle|assemble|package|dist)", re.IGNORECASE), "build"),
-    (re.compile(rf"check|verify|validate|{_START}ci(?:\Z|[:_./-])", re.IGNORECASE), "other"),
+_SCRIPT_KINDS: Final[tuple[tuple[LazyPattern, CheckKind], ...]] = (
+    (LazyPattern(rf"{_START}(?:{_TEST})(?:\Z|[:_./-]|(?-i:[A-Z]))|(?-i:[a-z]Test\Z)", re.IGNORECASE), "test"),
+    (LazyPattern(rf"type-?_?check|{_START}types|tsc|mypy|pyright", re.IGNORECASE), "types"),
+    (LazyPattern(rf"lint|clippy|biome|{_CHECKS_STYLE}", re.IGNORECASE), "lint"),
+    (LazyPattern(rf"{_START}(?:re)?(?:build|compile|bundle|assemble|package|dist)", re.IGNORECASE), "build"),
+    (LazyPattern(rf"check|verify|validate|{_START}ci(?:\Z|[:_./-])", re.IGNORECASE), "other"),
 )
 """What a script's or a make target's name says about it. The first that matches decides."""
 
@@ -144,7 +146,7 @@ _FORMATTERS: Final[dict[str, str]] = {
 """Programs that change files, and the options with which they only check them. They check nothing else."""
 _CHANGES_FILES: Final = frozenset(("-w", "--write"))
 """Options with which a formatter changes files, whatever else it is told."""
-_FORMATS: Final = re.compile(rf"{_START}(?:format|fmt|prettier|style)", re.IGNORECASE)
+_FORMATS: Final = LazyPattern(rf"{_START}(?:format|fmt|prettier|style)", re.IGNORECASE)
 """Matches the name of a script or target that formats files."""
 
 _MAVEN: Final[dict[str, CheckKind]] = {
@@ -231,9 +233,9 @@ _SCRIPT_RUNNERS: Final[dict[str, tuple[str, ...]]] = {
 
 _MANY_TARGETS: Final = frozenset(("make", "gmake", "gradle", "gradlew", "mvn", "mvnw", "rake"))
 """Programs that take several targets, such as `mvn clean test`."""
-_INTERPRETERS: Final = re.compile(r"\A(?:python[\d.]*|node|ruby|php|tsx|ts-node)\Z")
+_INTERPRETERS: Final = LazyPattern(r"\A(?:python[\d.]*|node|ruby|php|tsx|ts-node)\Z")
 """Matches a program whose first word is the file with the script."""
-_SCRIPT_FILE: Final = re.compile(r"\.(?:sh|py|[cm]?[jt]s|rb|php)\Z")
+_SCRIPT_FILE: Final = LazyPattern(r"\.(?:sh|py|[cm]?[jt]s|rb|php)\Z")
 """Matches the name of a script file."""
 
 

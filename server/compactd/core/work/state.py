@@ -20,6 +20,7 @@ from compactd.core.constraints.replaced import find_replaced
 from compactd.core.constraints.user_text import typed_sentences
 from compactd.core.history.entries import EntryId, Item, is_summary
 from compactd.core.history.message_kinds import is_request
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.tool_results import text_of_result
 from compactd.core.work import aider, prose
 from compactd.core.work.calls import Call, read_call, shell_call, shorten
@@ -62,9 +63,9 @@ MAX_SINCE_CHARS: Final = 160
 SHOWN_CALLS: Final = 3
 """How many calls after the agent's last words are named."""
 
-_ANSWERED: Final = re.compile(r'"(?P<question>[^"]{1,300})"\s*[=:]\s*"(?P<answer>[^"]{1,600})"')
+_ANSWERED: Final = LazyPattern(r'"(?P<question>[^"]{1,300})"\s*[=:]\s*"(?P<answer>[^"]{1,600})"')
 """A question and the user's answer in the result of a tool that asks (Claude Code's AskUserQuestion)."""
-_COMMAND_NAME: Final = re.compile(r"<command-name>\s{0,8}(/[\w:.-]{1,80})\s{0,8}</command-name>")
+_COMMAND_NAME: Final = LazyPattern(r"<command-name>\s{0,8}(/[\w:.-]{1,80})\s{0,8}</command-name>")
 """The name of a slash command in the message with which Claude Code reports it."""
 _LOCAL: Final = """
 /clear /compact /config /context /cost /doctor /exit /export /help /hooks /login /logout /mcp /memory /model
@@ -72,22 +73,22 @@ _LOCAL: Final = """
 """
 _LOCAL_COMMANDS: Final = frozenset(_LOCAL.split())
 """Commands that change or show something of the agent, and ask nothing of the model."""
-_NAMED_THING: Final = re.compile(
+_NAMED_THING: Final = LazyPattern(
     r"[\w./-]*\w\.(?:md|txt|rst|adoc)\b|(?<![\w/.-])[A-Za-z]{2,40}-[\w.]{2,40}(?![\w/-])|(?<!\w)#?\d{1,7}(?![\w.])"
 )
 """Matches the name of a thing that can be looked up: a text file, an issue such as `parser-12` or `#12`."""
 _CHANGING_PROGRAMS: Final = frozenset(("git", "cd", "rm", "mv", "cp", "mkdir", "touch", "echo", "kill"))
 _CHANGING_WORDS: Final = frozenset(("update", "close", "create", "add", "edit", "delete", "install", "run"))
 """Programs, and first words of commands, that do something instead of showing it."""
-_CORRECTS: Final = re.compile(
+_CORRECTS: Final = LazyPattern(
     r"(?:no\b[,.!: ]|nope\b|wait\b|stop\b|don't\b|do not\b|actually\b|rather\b|instead\b|undo\b|revert\b"
     r"|that's (?:wrong|not)\b|[^.!?]{0,60}\binstead\b)",
     re.IGNORECASE,
 )
 """Matches the beginning of a request that corrects what the agent decided."""
-_NOT_READ: Final = re.compile(r"has not been read yet|must (?:first )?read|modified since read")
+_NOT_READ: Final = LazyPattern(r"has not been read yet|must (?:first )?read|modified since read")
 """Matches the refusal of an edit because the file was not read before. It says nothing of the work."""
-_PULL_REQUEST: Final = re.compile(r"https://[\w.-]{1,100}/[\w./-]{1,200}/(?:pull|merge_requests)/\d{1,9}")
+_PULL_REQUEST: Final = LazyPattern(r"https://[\w.-]{1,100}/[\w./-]{1,200}/(?:pull|merge_requests)/\d{1,9}")
 
 
 class Repair(Struct, frozen=True):

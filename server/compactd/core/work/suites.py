@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.shell import (
     CheckKind,
     Command,
@@ -65,19 +66,19 @@ _VALUE_OPTIONS: Final = """
 _TAKES_VALUE: Final = frozenset(_VALUE_OPTIONS.split())
 """Options whose value, the next word, is no file or test to check."""
 _NO_TARGETS: Final = frozenset(("run", "watch", "--"))
-_TESTS_FILES: Final = re.compile(r"\A(?:python[\d.]*|node|ruby|php|tsx|ts-node)\Z|\.\w{1,4}\Z")
+_TESTS_FILES: Final = LazyPattern(r"\A(?:python[\d.]*|node|ruby|php|tsx|ts-node)\Z|\.\w{1,4}\Z")
 """Matches a program that runs one script, or a script. What the script tests is not known."""
-_WHOLE: Final = re.compile(
+_WHOLE: Final = LazyPattern(
     r"\A(?:run-?)?(?:tests?|lint|types?|type-?_?check|tsc|build|compile)(?:[:_./-](?:all|ci|full|fix|run))*\Z",
     re.IGNORECASE,
 )
 """Matches the name of a script that runs all checks of its kind."""
-_ALL_OF_KIND: Final = re.compile(r"[:_./-](?:all|ci|full)\Z", re.IGNORECASE)
+_ALL_OF_KIND: Final = LazyPattern(r"[:_./-](?:all|ci|full)\Z", re.IGNORECASE)
 """Matches the name of a script that runs the other scripts of its kind, too: `test:ci`."""
-_EVERY: Final = re.compile(r"\A(?:pre-?commit|check|verify|validate|ci)(?:[:_./-]?(?:all|ci|full))*\Z", re.I)
+_EVERY: Final = LazyPattern(r"\A(?:pre-?commit|check|verify|validate|ci)(?:[:_./-]?(?:all|ci|full))*\Z", re.I)
 """Matches the name of a script that runs checks of every kind."""
-_EVERY_BUILDS: Final = re.compile(r"ci|verify|all", re.IGNORECASE)
-_SCRIPT_HEAD: Final = re.compile(r"^> \S{1,100}@\S{1,40} ([\w:.-]{1,60})(?: /\S{1,200})?$", re.MULTILINE)
+_EVERY_BUILDS: Final = LazyPattern(r"ci|verify|all", re.IGNORECASE)
+_SCRIPT_HEAD: Final = LazyPattern(r"^> \S{1,100}@\S{1,40} ([\w:.-]{1,60})(?: /\S{1,200})?$", re.MULTILINE)
 """Matches how npm and pnpm name the script that they run."""
 
 

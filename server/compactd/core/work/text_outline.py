@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from compactd.core.text.atoms import sentences
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work import prose
 from compactd.core.work.line_words import is_chain, is_polite, lowered
 
@@ -26,18 +27,18 @@ SPLIT_CHARS: Final = 110
 MAX_NUMBER: Final = 999
 """The largest number of a list item."""
 
-_TABLE: Final = re.compile(r"\A\s*\|.*\|\s*\Z")
-_RULE: Final = re.compile(r"\A[\s|:=*_-]+\Z")
-_HEADING: Final = re.compile(r"\A\s{0,3}(#{1,6})\s+")
-_BOLD: Final = re.compile(r"\*\*(?=\S)((?:[^*\n]|\*(?!\*)){1,300}?)(?<=\S)\*\*")
-_BULLET: Final = re.compile(r"\A(\s*)(?:[-*•+]|(\d{1,3})[.)])\s+")
-_TITLE: Final = re.compile(
+_TABLE: Final = LazyPattern(r"\A\s*\|.*\|\s*\Z")
+_RULE: Final = LazyPattern(r"\A[\s|:=*_-]+\Z")
+_HEADING: Final = LazyPattern(r"\A\s{0,3}(#{1,6})\s+")
+_BOLD: Final = LazyPattern(r"\*\*(?=\S)((?:[^*\n]|\*(?!\*)){1,300}?)(?<=\S)\*\*")
+_BULLET: Final = LazyPattern(r"\A(\s*)(?:[-*•+]|(\d{1,3})[.)])\s+")
+_TITLE: Final = LazyPattern(
     r"\A\s*\*\*[^*\n]{1,120}\*\*[^\w\n]{0,9}(?:\([^()\n]{1,40}\)|\*\*[^*\n]{1,40}\*\*)?\W{0,9}\Z"
 )
 """Matches a line that is only a title in bold letters."""
-_NUMBERED: Final = re.compile(r"\A(?:[A-Z][a-z]{2,9} )?#?(\d{1,3})(?:[.):]| [—–·-])\s")
+_NUMBERED: Final = LazyPattern(r"\A(?:[A-Z][a-z]{2,9} )?#?(\d{1,3})(?:[.):]| [—–·-])\s")
 """Matches the number of a title (`2. Results`, `Option 2: none`) or of a table's row."""
-_REFERS: Final = re.compile(
+_REFERS: Final = LazyPattern(
     r"\A(?:this|that|it|its|they|these|those|but|so|also|however|therefore|then|otherwise|both)\b",
     re.IGNORECASE,
 )

@@ -8,11 +8,11 @@ of a file.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.file_operations import CHANGE_ARGUMENTS, Json, patched_paths, paths_in
 
 ToolKind = Literal[
@@ -63,7 +63,7 @@ COMMAND_ARGUMENTS: Final = ("command", "cmd", "commands", "script")
 TASK_LISTS: Final = ("todos", "plan", "task_list", "tasks", "items")
 """Names of the argument with the tasks of a plan."""
 
-_SPACE: Final = re.compile(r"\s|\A\Z")
+_SPACE: Final = LazyPattern(r"\s|\A\Z")
 """Matches white space, or an empty word."""
 _VIEWS: Final = ("view", "undo_edit")
 """Commands of an editor tool that change nothing, or take a change back."""

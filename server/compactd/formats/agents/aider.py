@@ -18,6 +18,7 @@ import re
 from typing import Final
 
 from compactd.core.authors.authors import FILE, TOOL, UNKNOWN
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.files.json_lines import utf8
 from compactd.formats.files.session_file import SessionBuilder, SessionFile
 from compactd.protocol.messages import Author, Meta, Text
@@ -52,8 +53,8 @@ _WHOLE: Final = re.compile(rb"^(?:#### |> )[^\n]*  \r?$", re.MULTILINE)
 """A pattern for a line that aider marked, with two spaces at its end. If a file has no such line, something
 removed the spaces at the ends of its lines. Then only the position of a prompt is checked, not its form.
 """
-_FENCE: Final = re.compile(r"^(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
-_RUNS: Final = re.compile(
+_FENCE: Final = LazyPattern(r"^(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
+_RUNS: Final = LazyPattern(
     r"(?P<said>(?:(?:[^#>\n]|#(?!### | aider chat started)|>(?! ))[^\n]*(?:\n|\Z)|\n)++)"
     r"|(?P<shown>(?:> [^\n]*  \n)++)|(?P<asked>(?:#### [^\n]*  \n)++)|(?P<line>[^\n]+(?:\n|\Z))"
 )
@@ -61,8 +62,8 @@ r"""A pattern for a group of lines. A group is lines that only the model writes 
 lines that aider showed (`shown`), a prompt (`asked`), or any other single line (`line`). Only `\n` ends a
 line; the Unicode line ends that `splitlines` knows are text here.
 """
-_BLANK: Final = re.compile(r"(?:[ \t\r]*(?:\n|\Z))*")
-_ENDS_BLANK: Final = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
+_BLANK: Final = LazyPattern(r"(?:[ \t\r]*(?:\n|\Z))*")
+_ENDS_BLANK: Final = LazyPattern(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
 
 _QUESTION: Final = "(Y)es/(N)o"
 """A text in a question of aider that an earlier answer of the user decided (`confirm_ask`)."""

@@ -31,6 +31,7 @@ from compactd.core.authors.authors import (
     TOOL,
     UNKNOWN,
 )
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.agents.claude_code_queue import Between, Delivered, Queue
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import (
@@ -121,12 +122,12 @@ _FORMS: Final[tuple[tuple[str, Author], ...]] = (
 MAX_ERROR: Final = 4_096
 """How many characters of the note about a failed request are read."""
 
-_HOOK: Final = re.compile(
+_HOOK: Final = LazyPattern(
     r"\w+(?:\[[^\]\n]*\])? hook (?:feedback|additional context|blocking error|stopped)\b"
 )
-_ARGUMENTS: Final = re.compile(r"<command-(?:name|message)>.*<command-args>\s*[^\s<]", re.DOTALL)
+_ARGUMENTS: Final = LazyPattern(r"<command-(?:name|message)>.*<command-args>\s*[^\s<]", re.DOTALL)
 _SDK: Final = Raw(b'"sdk"')
-_IDE: Final = re.compile(r"\s*<(ide_[a-z_]+)>.*</\1>\s*", re.DOTALL)
+_IDE: Final = LazyPattern(r"\s*<(ide_[a-z_]+)>.*</\1>\s*", re.DOTALL)
 """A pattern for a block that an editor's extension put before the prompt in the same record."""
 
 

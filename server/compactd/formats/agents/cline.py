@@ -16,7 +16,6 @@ wrote them (`sdk/packages/core/src/session/checkpoint-message-filter.ts`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,6 +23,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import REMINDER, SUBAGENT, TOOL, TYPED_TAGS, UNKNOWN, author_of_wrapped
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, message_id, text_field
@@ -54,11 +54,11 @@ from compactd.protocol.messages import (
     ToolResult,
 )
 
-_HEADER: Final = re.compile(r"\s*\[(?P<tool>\w+)[^\n]*\] Result:\s*(?P<result>\S)?")
+_HEADER: Final = LazyPattern(r"\s*\[(?P<tool>\w+)[^\n]*\] Result:\s*(?P<result>\S)?")
 """The header of a tool's result. The result may follow it in the same text or in the next one."""
 _ASKING: Final = ("ask_followup_question", "plan_mode_respond", "attempt_completion")
 """Tools whose result is the user's answer."""
-_LEAD: Final = re.compile(
+_LEAD: Final = LazyPattern(
     r"\s*(?:"
     r"The user (?:denied|approved) this operation and provided the following [a-z]+:"
     r"|The user provided the following feedback:"

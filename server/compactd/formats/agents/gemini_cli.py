@@ -15,7 +15,6 @@ Output of hooks and notes are separate parts. If the program sent something othe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,6 +22,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.json_lines import Warn, records, repair_surrogates, utf8
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, text_field, unix_seconds
@@ -49,7 +49,7 @@ _REFERENCED: Final = ("--- Content from referenced files ---", "Content from @")
 """The beginnings of the first part that contains a file's text. Nobody typed this part or any later part."""
 _CONTINUE_PROMPTS: Final = ("Please continue.", "System: Please continue.")
 """Prompts that Gemini CLI itself sends to the model."""
-_REFERENCE: Final = re.compile(r"@\S+")
+_REFERENCE: Final = LazyPattern(r"@\S+")
 
 
 def read(data: bytes) -> SessionFile:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.authors.authors import UNKNOWN
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
 from compactd.formats.files.session_file import SessionBuilder, SessionFile, plain_content, text_field
@@ -35,7 +36,7 @@ BY_USER = "UserInterruption"
 """
 BY_PROGRAM = "Program"
 """The `interrupt_type` of what no person said. Only compactd writes it."""
-COMMAND = re.compile(r"```\w+\n(.*?)```", re.S)
+COMMAND = LazyPattern(r"```\w+\n(.*?)```", re.S)
 """A pattern for the command of an answer, in a fenced block. The block's language is `bash`, from 2025-11 on
 `mswea_bash_command` (`action_regex`).
 """

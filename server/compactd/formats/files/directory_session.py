@@ -9,20 +9,20 @@ Until it moved to a database in 2026, OpenCode kept `storage/session/<project>/<
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Raw
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.files.source import FILE_BYTES, read_source, too_large
 from compactd.formats.messages.json_parts import fields, first_byte
 from compactd.formats.messages.lenient_json import Given, text_in
 from compactd.protocol.errors import CompactdError
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
-_EVENT = re.compile(r"event-\d+(?:-.*)?\.json")
+_NAME = LazyPattern(r"[A-Za-z0-9_-]{1,200}")
+_EVENT = LazyPattern(r"event-\d+(?:-.*)?\.json")
 _HEAD_BYTES = 1 << 20
 """The maximum size of OpenCode's file `<session>.json`. A larger file is not examined as one."""
 
@@ -58,7 +58,7 @@ def _parts(storage: Path, info: bytes) -> Iterator[bytes]:
     return _files(storage / "part" / id, None) if _NAME.fullmatch(id) else iter(())
 
 
-def _files(folder: Path, pattern: re.Pattern[str] | None) -> Iterator[bytes]:
+def _files(folder: Path, pattern: LazyPattern | None) -> Iterator[bytes]:
     """Yield the JSON objects in a folder's files, in the order of their names. Other files are skipped."""
     if not folder.is_dir():
         return

@@ -6,6 +6,7 @@ import re
 
 from msgspec import Raw
 
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.messages.json_parts import fields, first_byte, json_object
 from compactd.formats.messages.provenance import GEMINI
 from compactd.formats.messages.rendering import (
@@ -20,13 +21,13 @@ from compactd.formats.messages.rendering import (
 from compactd.protocol.messages import Block, Document, Image, Opaque, ToolResult
 
 # Gemini's guides to images, documents, audio and video (seen 2026-11).
-_MEDIA = re.compile(
+_MEDIA = LazyPattern(
     r"image/(?:png|jpeg|webp|heic|heif)|application/pdf"
     r"|audio/(?:wav|mp3|mpeg|aiff|aac|ogg|flac)"
     r"|video/(?:mp4|mpeg|quicktime|mov|avi|x-flv|mpg|webm|wmv|3gpp)"
 )
 _IN_RESULT = ("image/png", "image/jpeg", "image/webp", "application/pdf")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_BASE64 = LazyPattern(r"[A-Za-z0-9+/_-]+={0,2}")
 _CODE = {"executableCode": "code", "codeExecutionResult": "outcome"}
 """Gemini's own parts that are sent back unchanged, and the field that each must have."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from msgspec import Raw
 from msgspec.structs import replace
 
 from compactd.core.authors.authors import UNKNOWN
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.messages.json_parts import (
     elements,
     fields,
@@ -42,7 +42,7 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 
-_PROGRAM = re.compile(
+_PROGRAM = LazyPattern(
     r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:tools?|functions?|runner|executor|observations?|environment"
     r"|system|assistant|agents?|bot|search|browser|retrieve[rs]?|retrieval|interpreter|terminal|shell|python"
     r"|critic|planner)(?![a-z])"

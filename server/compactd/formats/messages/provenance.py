@@ -8,15 +8,15 @@ reasoning item). Every other block belongs to the provider of the model that the
 
 from __future__ import annotations
 
-import re
+from compactd.core.text.lazy_patterns import LazyPattern
 
 ANTHROPIC, OPENAI, GEMINI = "anthropic", "openai", "gemini"
 RESPONSES = "openai_responses"
 """The value of `Opaque.provider` for items that only OpenAI's Responses API understands."""
 
-_OPENAIS = re.compile(r"(?:^|[/:.])(?:gpt-|chatgpt-|codex-|o\d)")
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
-_GEMINI = re.compile(r"gemini-(\d{1,4})")
+_OPENAIS = LazyPattern(r"(?:^|[/:.])(?:gpt-|chatgpt-|codex-|o\d)")
+_CLAUDE = LazyPattern(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
+_GEMINI = LazyPattern(r"gemini-(\d{1,4})")
 
 
 def maker(model: str | None) -> str | None:

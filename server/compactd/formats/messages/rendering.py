@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from binascii import a2b_base64
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.history.tool_pairs import is_blank
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.messages.json_parts import fields, first_byte, json_object, string
 from compactd.formats.messages.tools import NO_PARAMETERS
 from compactd.protocol.messages import Block, Document, Image, Message, Opaque, Text, Unknown
@@ -19,8 +19,8 @@ from compactd.protocol.messages import Block, Document, Image, Message, Opaque, 
 # OpenAI's and Anthropic's vision guides name the same four types (seen 2026-11).
 _IMAGE_TYPES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 
-_NOT_SAFE = re.compile(r"[^a-zA-Z0-9_-]")
-_DOTTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]*")
+_NOT_SAFE = LazyPattern(r"[^a-zA-Z0-9_-]")
+_DOTTED = LazyPattern(r"[a-zA-Z_][a-zA-Z0-9_.-]*")
 
 CONTINUES = "(conversation continues)"
 """The text of the user message that is added where a provider requires one and the view has none."""

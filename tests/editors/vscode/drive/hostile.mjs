@@ -88,7 +88,7 @@ await drive("hostile", async (open) => {
   saw("drawn", await answer.evaluate((said) => [...said.children].map((each) => `${each.localName}: ${each.innerText.replace(/\s+/g, " ")}`)));
   saw("inside of it", await answer.evaluate((said) => [...new Set([...said.querySelectorAll("*")].map((each) => each.localName))].sort()));
   await answer.getByRole("button", { name: "Copy this code (python)" }).click();
-  await answer.getByRole("button", { name: "Copy this code (python)" }).getByText("Copied").waitFor();
+  await answer.getByRole("button", { name: "Copied this code (python)" }).waitFor();
   saw("copied", await until("the copy", () => bench.page.evaluate(() => navigator.clipboard.readText())));
   const pages = bench.page.context().pages().length;
   await answer.getByRole("link", { name: "the manual" }).click();

@@ -50,7 +50,8 @@ def test_the_command_prints_the_three_lines_of_the_spec(tmp_path: Path) -> None:
 
 
 def test_the_command_says_why_nothing_was_to_be_compacted(tmp_path: Path) -> None:
-    assert ran(tmp_path, 6, "--keep-messages", "5")[:2] == (3, f"No compaction needed: {TOO_SHORT}\n")
+    how = "To compact nevertheless, keep less: --keep-messages 2"
+    assert ran(tmp_path, 6, "--keep-messages", "5")[:2] == (3, f"No compaction needed: {TOO_SHORT}\n{how}\n")
 
 
 def test_the_command_says_that_a_compaction_failed(tmp_path: Path) -> None:
@@ -85,7 +86,8 @@ def test_the_slash_command_compacts_the_talk_and_says_so(tmp_path: Path, server:
     assert wrong == ""
     assert first == "✓ Compacted 15 messages"
     assert re.fullmatch(r"  Tokens: 4,000 → [\d,]+ \(saved [\d,]+\)", second)
-    assert third == "No compaction needed: nothing was added since the last compaction"
+    reason = "No compaction needed: nothing was added since the last compaction"
+    assert third == f"{reason}. To compact anyway: /compact --keep 1"
 
 
 def test_a_slash_command_that_fails_says_so_and_the_talk_goes_on(tmp_path: Path, server: Loopback) -> None:

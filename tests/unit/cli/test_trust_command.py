@@ -83,10 +83,12 @@ def test_the_list_tells_which_folders_are_trusted_and_which_are_not_any_more(
     broken = run(home, *command)
 
     assert [one.code for one in (none, whole, changed, missing, broken)] == [0, 0, 1, 1, 1]
-    assert none.lines == ["no folder is trusted"]
-    assert whole.lines == [f"{work}  trusted"]
-    assert changed.lines == [f"{work}  changed since it was trusted: no longer trusted"]
-    assert missing.lines == [f"{work}  its .compactd.toml is gone: no longer trusted"]
+    examines = "`compactd doctor FILE` examines a session file, `compactd doctor --hooks` the hooks"
+    more = [examines] if command == ("doctor",) else []
+    assert none.lines == ["no folder is trusted", *more]
+    assert whole.lines == [f"{work}  trusted", *more]
+    assert changed.lines == [f"{work}  changed since it was trusted: no longer trusted", *more]
+    assert missing.lines == [f"{work}  its .compactd.toml is gone: no longer trusted", *more]
     assert "No folder is trusted" in broken.words
 
 

@@ -262,7 +262,9 @@ def test_what_cannot_be_watched_is_told_in_one_line(home) -> None:
     }
     assert told["empty"].err == f"cannot watch {empty}: the file is empty.\n"
     assert told["unknown"].err == f"cannot watch {unknown}: the format of the file is unknown.\n"
-    assert told["missing"].err == f"cannot read {home}/none.jsonl: there is no such file.\n"
+    assert told["missing"].err == (
+        f"cannot read {home}/none.jsonl: there is no such file.\nDid you mean {unknown}?\n"
+    )
     assert told["agent"].err.startswith("no session of pi was found on this machine.\n")
     assert not any(seen.out for seen in told.values())
 

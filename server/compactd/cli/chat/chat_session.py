@@ -73,11 +73,6 @@ class ChatSession:
         return self.started.session_id
 
     @property
-    def is_used(self) -> bool:
-        """True if deleting the session could lose something: it is not new, has entries or was named."""
-        return self.started.resumed or self._is_named or bool(self.entries)
-
-    @property
     def newest(self) -> str | None:
         """The id of the newest entry that was read; None if there is none."""
         return next(reversed(self.entries), None)
@@ -93,19 +88,28 @@ class ChatSession:
         """Switch to another session and close the current one. If that fails, the current
         one stays open.
         """
-        before, was_used = self.id, self.is_used
+        before, is_kept = self.id, self._is_kept
         await self.open({"session_id": session_id})
-        if before == self.id:
-            return
-        if was_used:
+        if before != self.id and (is_kept or not await self._delete_unused(before)):
             await self.client.session_close(session_id=before)
-        else:
-            await self.client.session_delete(session_id=before)
 
     async def delete_if_unused(self) -> None:
         """Delete the session if it was started here and never used, so that it is not in the lists."""
-        if not self.is_used:
-            await self.client.session_delete(session_id=self.id)
+        if not self._is_kept:
+            await self._delete_unused(self.id)
+
+    @property
+    def _is_kept(self) -> bool:
+        """True if the session is never deleted: it is not new, it was named, or it has entries."""
+        return self.started.resumed or self._is_named or bool(self.entries)
+
+    async def _delete_unused(self, session_id: str) -> bool:
+        """Delete a session that was started here if it is empty. Return whether it was deleted."""
+        # There may be entries that were not read yet. Only the daemon knows.
+        if (await self.client.session_history(session_id=session_id, limit=1)).entries:
+            return False
+        await self.client.session_delete(session_id=session_id)
+        return True
 
     async def refresh(self) -> bool:
         """Read the state and the new entries. If the epoch has changed (the view changed other than by an

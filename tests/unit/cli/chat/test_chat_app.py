@@ -458,6 +458,18 @@ async def test_a_session_that_was_never_used_is_not_left_behind(client: AsyncCli
     assert "goal" in await names(), "a stored session is never deleted"
 
 
+async def test_a_session_whose_messages_were_not_read_yet_is_not_deleted(client: AsyncClient) -> None:
+    await client.call("session/start", {"session_id": "other"})
+    talk = ChatSession(client, is_echo=True)
+    for leave in (lambda: talk.switch("other"), talk.delete_if_unused):
+        await talk.open({})
+        first = talk.id
+        await client.call("session/append", {"session_id": first, "messages": MESSAGES[:1]})
+        await leave()
+
+        assert first in {one.session_id for one in (await client.session_list()).sessions}
+
+
 async def test_keys_go_from_message_to_message_and_back_to_the_prompt(client: AsyncClient) -> None:
     await filled(client, "jump", MESSAGES[:30])
     async with staged(client, session="jump", size=(100, 20)) as stage:

@@ -68,9 +68,10 @@ async def next_request(
 
 def _cache_key(session: Session, provider: Provider) -> str | None:
     """Return the key with which OpenAI sends a session's requests to the machine that has its cache
-    (platform.openai.com, "Prompt caching", `prompt_cache_key`, read 2026-11); None for other providers. It is
-    a hash, because session ids are the client's own."""
-    if provider.name != "openai" or session.resolved.settings.cache != "auto":
+    (platform.openai.com, "Prompt caching", `prompt_cache_key`, read 2026-11). None for Chat Completions,
+    which many other servers speak: some reject a field that they do not know. It is a hash, because session
+    ids are the client's own."""
+    if provider.shape != "openai_responses" or session.resolved.settings.cache != "auto":
         return None
     return sha256(session.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -91,7 +91,8 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget."""
     cache: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(CacheChoice))})] | None = None
     """Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks
-    (Anthropic's `cache_control`, OpenAI's `prompt_cache_key`). `off`: no; for clients that set their own."""
+    (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients
+    that set their own."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
     """A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work
     is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to

@@ -65,8 +65,6 @@ class ChatApi:
             body["tools"] = request.tools
         if request.max_output_tokens is not None:
             body[self._output_field] = request.max_output_tokens
-        if request.cache_key is not None:
-            body["prompt_cache_key"] = request.cache_key
         return msgspec.json.encode(body)
 
     def reader(self) -> ChatReader:

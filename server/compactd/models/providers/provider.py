@@ -52,7 +52,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     context_window: int | None = None
     """The context window in tokens. Sent only to Ollama, which silently cuts longer prompts."""
     cache_key: str | None = None
-    """Which requests share a beginning, for OpenAI's prompt cache (`prompt_cache_key`). None: not sent."""
+    """Which requests share a beginning, for OpenAI's prompt cache (`prompt_cache_key`). Only the Responses
+    API sends it."""
     stream: bool = True
     """Whether the answer should arrive in pieces."""
 

@@ -215,6 +215,13 @@ def test_a_session_that_the_hooks_store_is_not_stored_twice(tmp_path: Path) -> N
     )
     assert len(hits(tmp_path, "zephyr")) == 2
 
+    (copy,) = {one["session_id"] for one in sessions(tmp_path)} - {f"claude-code:{SESSION}"}
+    with Client(env=environment(tmp_path)) as client:
+        client.session_start(session_id=copy)
+        refused = run(tmp_path, "import", "--all", "--json").json
+    assert [one["why"].partition(":")[0] for one in refused["skipped"]] == ["its copy cannot be deleted"]
+    assert len(hits(tmp_path, "zephyr")) == 2
+
     done = run(tmp_path, "import", "--all", "--json").json
 
     assert [one["why"] for one in done["skipped"]] == ["already stored by compactd's hooks"]

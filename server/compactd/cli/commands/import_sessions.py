@@ -349,8 +349,13 @@ def _drop_copy(
     except OSError:
         is_untouched = False
     if is_untouched:
-        with suppress(RpcError):
+        try:
             client.session_delete(session_id=record.session_id)
+        except RpcError as error:
+            # The record stays, so that the next import tries again.
+            why = f"its copy cannot be deleted: {one_line(error.message)}"
+            outcome.skipped.append(_handled(replace(file, agent=""), why))
+            return
     memory.add(
         ImportRecord(path=file.path, size_bytes=file.size_bytes, modified_ns=file.modified_ns, why=MIRRORED)
     )

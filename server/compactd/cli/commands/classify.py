@@ -5,7 +5,6 @@ do about it.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -14,7 +13,8 @@ from compactd.cli.framework.command import Argument, Command, Option
 from compactd.cli.framework.complete import providers
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.options import WINDOW
-from compactd.cli.framework.page import Look, Page, ask_for_text, print_notes
+from compactd.cli.framework.page import Look, Page, print_notes
+from compactd.cli.framework.read_input import read_input
 from compactd.client import Client
 from compactd.core.budget.profiles import PROFILES
 from compactd.protocol.wire import ClassifyResult
@@ -162,24 +162,7 @@ def _read(name: str) -> bytes:
     """Return the bytes of the file `name`, or of standard input for `-`. Raise `CommandError` if it cannot be
     read.
     """
-    try:
-        if name == "-":
-            ask_for_text()
-            body = sys.stdin.buffer.read(BODY_BYTES + 1)
-        else:
-            with Path(name).open("rb") as file:
-                body = file.read(BODY_BYTES + 1)
-    except FileNotFoundError as error:
-        raise CommandError(f"cannot read {name}: there is no such file.", exit_code=USAGE) from error
-    except IsADirectoryError as error:
-        raise CommandError(
-            f"cannot read {name}: it is a folder.", hint="Give a file.", exit_code=USAGE
-        ) from error
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "that is not a file name"
-        raise CommandError(
-            f"cannot read {name}: {why}.", hint="Check its permissions, or copy it."
-        ) from error
+    body = read_input(name, BODY_BYTES)
     if len(body) > BODY_BYTES:
         raise CommandError(
             f"{name} is larger than {BODY_BYTES:,} bytes, so it is not a provider's error.",

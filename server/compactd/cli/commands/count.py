@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from compactd.cli.framework.model_facts import full_model_name
 from compactd.cli.framework.options import BASE_URL, MODEL
 from compactd.cli.framework.page import Page, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
+from compactd.cli.framework.read_input import read_input, shown_name
 from compactd.client import Client
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ def _count(name: str, counter: Counter, *, is_plain: bool, notes: list[str]) -> 
     encoding = MARKS.get(data[:2], "utf-8")
     if encoding != "utf-16" and b"\0" in data[:_HEAD_BYTES]:
         raise CommandError(
-            f"cannot count {_shown(name)}: it looks binary.", hint="Give a text or a session file."
+            f"cannot count {shown_name(name)}: it looks binary.", hint="Give a text or a session file."
         )
     text = data.decode(encoding, "replace")
     if (wrong := text.count("\ufffd") - data.count(b"\xef\xbf\xbd")) > 0:
-        notes.append(f"{_shown(name)} is not valid UTF-8 at {plural(wrong, 'place')}")
+        notes.append(f"{shown_name(name)} is not valid UTF-8 at {plural(wrong, 'place')}")
     return Counted(
         file=name,
         tokens=counter.count(text),
@@ -160,31 +160,13 @@ def _read(name: str) -> bytes:
     """Return the bytes of a file, or of standard input for `-`."""
     from compactd.formats.files.source import FILE_BYTES
 
-    try:
-        if name == "-":
-            data = sys.stdin.buffer.read(FILE_BYTES + 1)
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(FILE_BYTES + 1)
-    except FileNotFoundError as error:
-        raise CommandError(f"cannot read {_shown(name)}: there is no such file.", exit_code=USAGE) from error
-    except IsADirectoryError as error:
-        raise CommandError(
-            f"cannot read {_shown(name)}: it is a folder.", hint="Give files.", exit_code=USAGE
-        ) from error
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "that is not a file name"
-        raise CommandError(f"cannot read {_shown(name)}: {why}.", hint="Check its permissions.") from error
+    data = read_input(name, FILE_BYTES)
     if len(data) > FILE_BYTES:
         raise CommandError(
-            f"{_shown(name)} is larger than {FILE_BYTES // 1024**2} MiB.",
+            f"{shown_name(name)} is larger than {FILE_BYTES // 1024**2} MiB.",
             hint="Split it, and count the parts.",
         )
     return data
-
-
-def _shown(name: str) -> str:
-    return "standard input" if name == "-" else one_line(name)
 
 
 # --- showing ----------------------------------------------------------------------------------------
@@ -257,12 +239,12 @@ def _show_all(page: Page, counted: list[Counted], counter: Counter, found: Looku
     )
     for one in (*counted, total):
         if one.error:
-            page.line("".join(f"{'-':>12}" for _ in heads) + f"  {_shown(one.file)}", "bad")
+            page.line("".join(f"{'-':>12}" for _ in heads) + f"  {shown_name(one.file)}", "bad")
             continue
         cells = [f"{'' if one.exact else '~'}{one.tokens:,}"]
         cells += [f"{one.characters:,}", f"{one.words:,}"] if is_wide else []
         cells += [_percent(one.tokens, found)] if found else []
-        page.line("".join(f"{cell:>12}" for cell in cells) + f"  {_shown(one.file)}")
+        page.line("".join(f"{cell:>12}" for cell in cells) + f"  {shown_name(one.file)}")
     page.line()
     of = "" if found is None else f"; share {_window_text(found)}"
     page.line(f"tokens: {_how(is_exact=total.exact, counter=counter, found=found)}{of}")

@@ -301,15 +301,31 @@ def _age_key(file: AgentFile) -> tuple[int, str]:
 IsOwn = Callable[[AgentFile], bool]
 
 
+def project_name(agent: str, folder: str) -> str:
+    """Return the name of the folder in which Claude Code, pi or Gemini CLI keeps the sessions of the project
+    `folder`, below its own folder.
+    """
+    match agent:
+        case "claude-code":
+            return re.sub(r"[^A-Za-z0-9]", "-", folder)
+        case "pi":
+            name = re.sub(r"[/:\\]", "-", re.sub(r"^[/\\]+", "", folder))
+            return f"--{name}--"
+        case _:
+            from hashlib import sha256
+
+            return sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()
+
+
 def _claude_code_folder(folder: Path, environ: Mapping[str, str]) -> IsOwn:
-    name = re.sub(r"[^A-Za-z0-9]", "-", str(folder))
+    name = project_name("claude-code", str(folder))
     starts = tuple(f"{root / name}{os.sep}" for root in places_of("claude-code", environ))
     return lambda file: str(file.path).startswith(starts)
 
 
 def _pi_folder(folder: Path, environ: Mapping[str, str]) -> IsOwn:
-    name = re.sub(r"[/:\\]", "-", re.sub(r"^[/\\]+", "", str(folder)))
-    return lambda file: file.path.parent.name == f"--{name}--"
+    name = project_name("pi", str(folder))
+    return lambda file: file.path.parent.name == name
 
 
 def _gemini_folder(folder: Path, environ: Mapping[str, str]) -> IsOwn:
@@ -321,9 +337,7 @@ def _gemini_folder(folder: Path, environ: Mapping[str, str]) -> IsOwn:
 
 def _gemini_projects(root: Path, folder: Path) -> Iterator[Path]:
     """Yield the folders below `root` that belong to the project `folder`."""
-    from hashlib import sha256
-
-    yield root / sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()
+    yield root / project_name("gemini-cli", str(folder))
     for project in _folders(root):
         try:
             if (project / ".project_root").read_text("utf-8").strip() == str(folder):

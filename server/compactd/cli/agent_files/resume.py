@@ -15,17 +15,15 @@ All of this was read in 2026-11. For the other programs, no command is known tha
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from uuid import UUID, uuid4
 
 from msgspec import Struct
 
-from compactd.cli.agent_files.places import files_of_folder, find_files, places_of
+from compactd.cli.agent_files.places import files_of_folder, find_files, places_of, project_name
 
 FOUND_BY_PLACE = ("claude-code", "codex", "gemini-cli", "pi")
 """The agents that find a session by the folder and the name of its file."""
@@ -92,14 +90,8 @@ def agent_root(format: str, environ: Mapping[str, str]) -> Path | None:
 
 def _new_folder(format: str, root: Path, working_dir: str) -> Path:
     """Return the folder in which the agent would keep its first session for `working_dir`."""
-    match format:
-        case "claude-code":
-            return root / re.sub(r"[^A-Za-z0-9]", "-", working_dir)
-        case "gemini-cli":
-            return root / sha256(working_dir.encode()).hexdigest() / "chats"
-        case _:
-            name = re.sub(r"[/:\\]", "-", re.sub(r"^[/\\]+", "", working_dir))
-            return root / f"--{name}--"
+    project = root / project_name(format, working_dir)
+    return project / "chats" if format == "gemini-cli" else project
 
 
 def how_to_resume(

@@ -40,7 +40,7 @@ def test_each_agent_is_called_as_in_the_list_of_formats() -> None:
 
 @pytest.mark.parametrize("kind", HOMES)
 def test_the_session_of_each_agent_is_found(home, kind) -> None:
-    path = write_session(home, kind, Path("/work/ledger"))
+    path = write_session(home, kind, Path("/code/ledger"))
 
     (file,) = find_files(env(home))
 
@@ -50,12 +50,12 @@ def test_the_session_of_each_agent_is_found(home, kind) -> None:
 
 @pytest.mark.parametrize("kind", HOMES)
 def test_the_newest_session_of_the_folder_wins_over_a_newer_one_of_another_folder(home, kind) -> None:
-    write_session(home, kind, Path("/work/ledger"), "oldest", age_s=300)
-    own = write_session(home, kind, Path("/work/ledger"), "own", age_s=200)
-    write_session(home, kind, Path("/work/ledger2"), "longer-name", age_s=100)
+    write_session(home, kind, Path("/code/ledger"), "oldest", age_s=300)
+    own = write_session(home, kind, Path("/code/ledger"), "own", age_s=200)
+    write_session(home, kind, Path("/code/ledger2"), "longer-name", age_s=100)
     newer = write_session(home, kind, Path("/work"), "above", age_s=50)
 
-    here = newest((agent_of(kind),), Path("/work/ledger"), env(home))
+    here = newest((agent_of(kind),), Path("/code/ledger"), env(home))
     elsewhere = newest((agent_of(kind),), Path("/nowhere"), env(home))
 
     assert here is not None
@@ -73,7 +73,7 @@ def test_the_newest_session_of_all_agents_is_first(home) -> None:
 
 
 def test_a_file_of_a_sub_agent_is_marked_and_is_never_the_newest(home) -> None:
-    folder = Path("/work/ledger")
+    folder = Path("/code/ledger")
     claude = write_session(home, "claude-code", folder, age_s=500)
     write_session(home, "claude-code", folder, "agent-1", age_s=10)
     nested = claude.parent / "a" / "subagents" / "agent-2.jsonl"
@@ -197,17 +197,17 @@ def test_folders_that_are_links_are_followed(tmp_path, home) -> None:
 def test_among_thousands_of_files_the_newest_of_the_folder_is_found(home) -> None:
     projects = home / ".claude" / "projects"
     for project in range(60):
-        (projects / f"-work-p{project}").mkdir(parents=True)
+        (projects / f"-code-p{project}").mkdir(parents=True)
         for number in range(50):
-            file = projects / f"-work-p{project}" / f"{number}.jsonl"
+            file = projects / f"-code-p{project}" / f"{number}.jsonl"
             file.write_text("{}\n")
             set_age(file, 100 * project + number)
 
-    chosen = newest(AGENTS, Path("/work/p59"), env(home))
+    chosen = newest(AGENTS, Path("/code/p59"), env(home))
 
     assert len(find_files(env(home))) == 3000
     assert chosen is not None
-    assert chosen.path == projects / "-work-p59" / "0.jsonl"
+    assert chosen.path == projects / "-code-p59" / "0.jsonl"
 
 
 def test_of_codex_only_the_newest_headers_are_read(home) -> None:

@@ -143,36 +143,36 @@ def test_each_agent_gets_its_own_place_and_command(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
 
     def told(format: str) -> tuple[str | None, tuple[str, ...]]:
-        place = place_of(format, ID, "/work/app", tmp_path / "source.jsonl", env)
-        resumption = how_to_resume(format, place or out, ID, "/work/app", place)
+        place = place_of(format, ID, "/code/app", tmp_path / "source.jsonl", env)
+        resumption = how_to_resume(format, place or out, ID, "/code/app", place)
         assert resumption is not None
         return place and str(place.relative_to(tmp_path)), resumption.commands
 
     assert told("claude-code") == (
-        f".claude/projects/-work-app/{ID}.jsonl",
-        (f"cd /work/app && claude --resume {ID}",),
+        f".claude/projects/-code-app/{ID}.jsonl",
+        (f"cd /code/app && claude --resume {ID}",),
     )
     codex, resume = told("codex")
     assert re.fullmatch(rf"\.codex/sessions/\d{{4}}/\d\d/\d\d/rollout-[\dT-]{{19}}-{ID}\.jsonl", str(codex))
-    assert resume == (f"cd /work/app && codex resume {ID}",)
+    assert resume == (f"cd /code/app && codex resume {ID}",)
     gemini, resume = told("gemini-cli")
     assert re.fullmatch(r"\.gemini/tmp/[0-9a-f]{64}/chats/session-[\dT-]{16}-5c5cb639\.jsonl", str(gemini))
-    assert resume == (f"cd /work/app && gemini --resume {ID}",)
+    assert resume == (f"cd /code/app && gemini --resume {ID}",)
     pi, resume = told("pi")
-    assert re.fullmatch(rf"\.pi/agent/sessions/--work-app--/[\dT-]{{19}}_{ID}\.jsonl", str(pi))
-    assert resume == (f"cd /work/app && pi --session {tmp_path / str(pi)}",)
+    assert re.fullmatch(rf"\.pi/agent/sessions/--code-app--/[\dT-]{{19}}_{ID}\.jsonl", str(pi))
+    assert resume == (f"cd /code/app && pi --session {tmp_path / str(pi)}",)
     assert told("opencode") == (
         None,
-        (f"cd /work/app && opencode import {out}", f"opencode --session {ID}"),
+        (f"cd /code/app && opencode import {out}", f"opencode --session {ID}"),
     )
     assert told("aider")[1][0].endswith(f"aider --restore-chat-history --chat-history-file {out}")
 
 
 @pytest.mark.parametrize("format", ["claude-code", "codex", "gemini-cli", "pi", "opencode", "aider"])
 def test_the_commands_find_the_file_from_any_folder(tmp_path: Path, format: str) -> None:
-    place = place_of(format, ID, "/work/app", tmp_path / "source.jsonl", {"HOME": str(tmp_path)})
+    place = place_of(format, ID, "/code/app", tmp_path / "source.jsonl", {"HOME": str(tmp_path)})
 
-    resumption = how_to_resume(format, Path("small.jsonl"), ID, "/work/app", place)
+    resumption = how_to_resume(format, Path("small.jsonl"), ID, "/code/app", place)
 
     assert resumption is not None
     assert f" {Path.cwd() / 'small.jsonl'}" in " && ".join(resumption.commands)
@@ -181,10 +181,10 @@ def test_the_commands_find_the_file_from_any_folder(tmp_path: Path, format: str)
 def test_gemini_cli_and_claude_code_files_go_where_the_project_already_has_files(tmp_path: Path) -> None:
     chats = tmp_path / ".gemini" / "tmp" / "app" / "chats"
     chats.mkdir(parents=True)
-    (chats.parent / ".project_root").write_text("/work/app")
+    (chats.parent / ".project_root").write_text("/code/app")
     (chats / "session-2026-11-27T10-00-aaaaaaaa.jsonl").write_text("{}")
 
-    place = place_of("gemini-cli", ID, "/work/app", tmp_path / "x.jsonl", {"HOME": str(tmp_path)})
+    place = place_of("gemini-cli", ID, "/code/app", tmp_path / "x.jsonl", {"HOME": str(tmp_path)})
 
     assert place is not None
     assert place.parent == chats

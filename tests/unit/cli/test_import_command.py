@@ -28,7 +28,7 @@ def line(number: int, role: str, content: object, session: str = SESSION) -> str
         "uuid": f"{session[:8]}-{number}",
         "parentUuid": f"{session[:8]}-{number - 1}" if number > 1 else None,
         "sessionId": session,
-        "cwd": "/work/app",
+        "cwd": "/code/app",
         "timestamp": DAY.format(number % 60),
         "message": message,
     }
@@ -44,7 +44,7 @@ def talk(count: int, session: str = SESSION, first: str = "Mend the parser of th
 
 
 def claude_file(home: Path, text: str, name: str = SESSION) -> Path:
-    path = home / ".claude" / "projects" / "-work-app" / f"{name}.jsonl"
+    path = home / ".claude" / "projects" / "-code-app" / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -63,7 +63,7 @@ def test_all_agents_sessions_are_found_by_search_afterwards(tmp_path: Path) -> N
     other = tmp_path / ".codex/sessions/2026/03/01/rollout-2026-03-01T10-00-00-abc.jsonl"
     other.parent.mkdir(parents=True)
     records = [
-        {"type": "session_meta", "payload": {"id": "abc", "cwd": "/work/app", "originator": "codex_cli_rs"}},
+        {"type": "session_meta", "payload": {"id": "abc", "cwd": "/code/app", "originator": "codex_cli_rs"}},
         {
             "type": "response_item",
             "payload": {
@@ -204,7 +204,7 @@ def test_a_session_that_the_hooks_store_is_not_stored_twice(tmp_path: Path) -> N
         "session_id": SESSION,
         "transcript_path": str(path),
         "hook_event_name": "Stop",
-        "cwd": "/work/app",
+        "cwd": "/code/app",
     }
     subprocess.run(
         [*started(tmp_path, ["--version"]).args[:3], "hook", "claude-code"],

@@ -24,7 +24,7 @@ COMMANDS = {
     "chat": CommandSummary("", "talk to a model; compactd keeps and compacts the session"),
     "import": CommandSummary("[AGENT]", "bring agents' sessions into compactd's store, for search"),
     "search": CommandSummary("WORDS", "find messages in all stored sessions, also compacted ones"),
-    "sessions": CommandSummary("", "list stored sessions; `sessions delete ID` removes one"),
+    "sessions": CommandSummary("", "list stored sessions; `sessions show ID` prints one in full"),
     "models": CommandSummary("[NAME]", "show a model's window, limits and prices, with their source"),
     "count": CommandSummary("[FILE]", "count the tokens of texts and session files, for a model"),
     "classify": CommandSummary("FILE", "say if a provider's error is an overflow, and what to do"),

@@ -436,3 +436,5 @@ def prepare_examples(home: Path) -> None:
     with Daemon(home / "data") as daemon:
         for session_id in ("ID", "5c5cb639"):
             daemon.call("session/start", session_id=session_id)
+            messages = [{"role": "user", "content": "Add the ledger."}]
+            daemon.call("session/append", session_id=session_id, messages=messages)

@@ -43,7 +43,7 @@ def test_the_notes_say_how_to_see_more_and_long_texts_are_indented(home: Path) -
     everything, first = run_each(home, ("search", "cache"), ("search", "cache", "--limit", "1"))
     terminal = run(home, "search", "early", env=TERMINAL)
 
-    opening = "note: `compactd chat --session ID` opens a session\n"
+    opening = "note: `compactd sessions show ID ENTRY` prints a message in full\n"
     assert everything.err == f"note: 3 hits in 3 sessions\n{opening}"
     assert first.err == f"note: 1 hit in 1 session; --limit N shows more\n{opening}"
     assert terminal.lines[1].startswith("  e1     user ")

@@ -179,3 +179,48 @@ def test_with_yes_a_session_is_deleted_in_a_terminal_without_a_question(home) ->
     seen = in_terminal(home, "sessions", "delete", "ledger", "--yes")
 
     assert (seen.code, seen.lines) == (0, ["deleted ledger (1 message)"])
+
+
+def test_show_prints_messages_in_full_and_no_text_can_pose_as_a_heading(home) -> None:
+    long = "first\n" + "x" * 5_000 + "\ne9  user  2026-11-27 12:00\nlast"
+    call = {"type": "tool_call", "call_id": "c1", "name": "read", "arguments": {"path": "a.py"}}
+    messages = [
+        {"role": "user", "content": "Read a.py."},
+        {"role": "assistant", "content": [call]},
+        {"role": "tool", "content": [{"type": "tool_result", "call_id": "c1", "content": long}]},
+    ]
+    with Client(env=environment(home)) as client:
+        client.call("session/start", {"session_id": "s1"})
+        client.call("session/append", {"session_id": "s1", "messages": messages})
+
+    whole, one, data = run_each(
+        home,
+        ("sessions", "show", "s1"),
+        ("sessions", "show", "s1", "e3"),
+        ("sessions", "show", "s1", "--json"),
+    )
+
+    headings = [line.split()[:2] for line in whole.lines if line and not line.startswith(" ")]
+    assert headings == [["e1", "user"], ["e2", "assistant"], ["e3", "tool"]]
+    assert '  → read {"path":"a.py"}' in [line.replace(": ", ":") for line in whole.lines]
+    assert one.lines[1:] == [f"  {line}" for line in long.split("\n")]
+    assert [shown["entry_id"] for shown in data.json["messages"]] == ["e1", "e2", "e3"]
+    assert data.json["messages"][2]["message"] == messages[2]
+
+
+def test_show_and_delete_suggest_the_only_id_that_begins_so(home) -> None:
+    stored(home, "abc-1", "abd-2")
+
+    seen = run_each(
+        home,
+        ("sessions", "show", "abc"),
+        ("sessions", "delete", "abc", "--yes"),
+        ("sessions", "show", "ab"),
+        ("sessions", "show", "abc-1", "e7"),
+    )
+
+    assert [one.code for one in seen] == [2, 2, 2, 2]
+    assert "Did you mean abc-1?" in seen[0].err
+    assert "Did you mean abc-1?" in seen[1].err
+    assert "2 sessions have an id that begins so" in seen[2].err
+    assert "has no entry 'e7'" in seen[3].err

@@ -75,7 +75,7 @@ def _show(page: Page, found: SearchResult, titles: dict[str, str | None], option
             page.row(place, one_line(hit.snippet), columns=len(place))
     count = f"{plural(len(found.hits), 'hit')} in {plural(len(by_session), 'session')}"
     more = "; --limit N shows more" if len(found.hits) == options.limit else ""
-    print_notes([f"{count}{more}", "`compactd chat --session ID` opens a session"])
+    print_notes([f"{count}{more}", "`compactd sessions show ID ENTRY` prints a message in full"])
 
 
 COMMAND = Command(

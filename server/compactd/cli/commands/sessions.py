@@ -1,4 +1,6 @@
-"""`compactd sessions`: lists the stored sessions; `sessions delete ID` deletes one."""
+"""`compactd sessions`: lists the stored sessions; `sessions show ID` prints one, `sessions delete ID` deletes
+one.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ from time import time
 
 from msgspec import Struct
 
+from compactd.cli.commands.show_session import SHOW, find_session
 from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO
 from compactd.cli.framework.page import Page, one_line, plural, shorten_to_columns
 from compactd.cli.framework.quantities import age_text
 from compactd.cli.framework.session_rows import is_empty
@@ -146,14 +149,7 @@ def delete(options: DeleteOptions, page: Page) -> int:
     """Ask the user, then delete the session."""
     with Client() as client:
         sessions = client.session_list().sessions
-        session = next((one for one in sessions if one.session_id == options.id), None)
-        if session is None:
-            raise CommandError(
-                f"no session has the id {options.id!r}.",
-                hint="`compactd sessions` lists the stored sessions.",
-                exit_code=USAGE,
-                code=1001,
-            )
+        session = find_session(options.id, sessions)
         what = f"{session.session_id} ({plural(session.message_count, 'message')})"
         if page.is_drawn and sys.stdin.isatty() and not options.yes and not _confirm(what):
             page.line("nothing was deleted")
@@ -204,6 +200,7 @@ COMMAND = CommandGroup(
         is_paged=True,
     ),
     commands=(
+        SHOW,
         Command(
             "delete",
             DeleteOptions,

@@ -13,8 +13,8 @@ from compactd.compaction.summarizer import Summariser, answers_of, read_while_as
 from compactd.core.budget.budget import in_estimates
 from compactd.core.budget.settings import DEFAULT_PROFILE
 from compactd.core.budget.usage_report import scale_of
+from compactd.core.cost.price import price
 from compactd.core.extract.facts import FactCache
-from compactd.core.models.cost import price
 from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest, Fixed, Inputs
 from compactd.core.summary.compaction import (

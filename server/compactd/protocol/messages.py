@@ -220,6 +220,9 @@ class Usage(Struct, frozen=True, kw_only=True):
     """Input that was read from the provider's cache."""
     cache_write_tokens: int = 0
     """Input that was written to the provider's cache."""
+    cache_write_1h_tokens: int = 0
+    """The part of `cache_write_tokens` that stays in the cache for an hour. The rest stays for the provider's
+    usual time (5 minutes at Anthropic)."""
     reasoning_tokens: int = 0
     """The part of `output_tokens` that was reasoning."""
     context_window: int | None = None

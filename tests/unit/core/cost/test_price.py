@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.core.models.cost import price
+from compactd.core.cost.price import price
 from compactd.core.models.lookup import PriceStep, Pricing
 from compactd.protocol.messages import Usage
 

@@ -1,0 +1,99 @@
+"""Compute what a request costs from its usage report and its model's prices."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compactd.core.models.lookup import PriceStep, Pricing
+from compactd.core.tokens.usage import context_size
+from compactd.protocol.messages import Usage
+
+_TOKENS_PRICED = 1_000_000
+
+ONE_HOUR_WRITE = 2.0
+"""The price of a cache write that lasts an hour, as a multiple of the input price. Only Claude's usage
+reports name such writes (Anthropic, platform.claude.com, "Prompt caching", "Pricing"; 1.25 is the multiple
+for 5 minutes, which the registry has as the price of cache writes; 2026-11).
+"""
+
+
+class Rates(Struct, frozen=True, kw_only=True):
+    """The prices of one request, in US dollars per token."""
+
+    input: float
+    cache_read: float
+    cache_write_5m: float
+    """Also the price of writes whose lifetime is not reported."""
+    cache_write_1h: float
+    output: float
+
+
+class CostByKind(Struct, kw_only=True):
+    """US dollars, by what they were paid for."""
+
+    input: float = 0.0
+    cache_read: float = 0.0
+    cache_write_5m: float = 0.0
+    cache_write_1h: float = 0.0
+    output: float = 0.0
+    summary: float = 0.0
+    """What summaries cost, whoever wrote them: a model that compactd asked, or the provider."""
+
+    @property
+    def total(self) -> float:
+        """The sum of all kinds."""
+        return (
+            self.input
+            + self.cache_read
+            + self.cache_write_5m
+            + self.cache_write_1h
+            + self.output
+            + self.summary
+        )
+
+    def add(self, other: CostByKind) -> None:
+        """Add the amounts of `other`."""
+        for name in CostByKind.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def rates_of(pricing: Pricing, request_tokens: int) -> Rates:
+    """Return the prices of a request whose input, cache included, has `request_tokens` tokens.
+
+    A large input may have higher prices: those of the last of `pricing.steps` whose `above` is less than the
+    input tokens. They apply to the whole request, output included (models.dev's `context_over_200k`, price
+    lists of Google and OpenAI, seen 2026-10). If no cache price is listed, the input price applies. O(steps).
+    """
+    rates: Pricing | PriceStep = pricing
+    for step in pricing.steps:
+        if request_tokens > step.above:
+            rates = step
+    write = rates.input if rates.cache_write is None else rates.cache_write
+    return Rates(
+        input=rates.input / _TOKENS_PRICED,
+        cache_read=(rates.input if rates.cache_read is None else rates.cache_read) / _TOKENS_PRICED,
+        cache_write_5m=write / _TOKENS_PRICED,
+        cache_write_1h=rates.input * ONE_HOUR_WRITE / _TOKENS_PRICED,
+        output=rates.output / _TOKENS_PRICED,
+    )
+
+
+def price_by_kind(usage: Usage, pricing: Pricing) -> CostByKind:
+    """Return the price of one request, by kind. O(steps)."""
+    rates = rates_of(pricing, context_size(usage))
+    for_an_hour = min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
+    return CostByKind(
+        input=usage.input_tokens * rates.input,
+        cache_read=usage.cache_read_tokens * rates.cache_read,
+        cache_write_5m=(usage.cache_write_tokens - for_an_hour) * rates.cache_write_5m,
+        cache_write_1h=for_an_hour * rates.cache_write_1h,
+        output=usage.output_tokens * rates.output,
+    )
+
+
+def price(usage: Usage | None, pricing: Pricing | None) -> float | None:
+    """Return the price of one request in US dollars; None if its tokens or its prices are unknown.
+    O(steps)."""
+    if usage is None or pricing is None:
+        return None
+    return price_by_kind(usage, pricing).total

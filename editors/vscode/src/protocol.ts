@@ -884,10 +884,32 @@ export interface Usage {
   cache_read_tokens: number;
   /** Input that was written to the provider's cache. */
   cache_write_tokens: number;
+  /** The part of `cache_write_tokens` that stays in the cache for an hour or longer. The rest stays for the provider's usual time (5 minutes at Anthropic). */
+  cache_write_1h_tokens: number;
   /** The part of `output_tokens` that was reasoning. */
   reasoning_tokens: number;
   /** The model's window, if the report names it. */
   context_window: number | null;
+  /** The size of the context, if the input above is not that: if the provider asked the model several times for one answer, the input is the sum of all, and the context is that of the last. Otherwise left out. */
+  context_tokens?: number;
+  /** Input that the provider left out because the request told it to clear old tool results or thinking (Anthropic's context editing). It is not in the input above. Left out if the report names none. */
+  cleared_tokens?: number;
+  /** What the provider's own compaction took, in addition to the tokens above. Left out if there was none. */
+  summary?: SummaryUsage;
+}
+
+/** The tokens of a summary that a provider wrote while it answered a request. */
+export interface SummaryUsage {
+  /** Input tokens, not counting those read from or written to the cache. */
+  input_tokens?: number;
+  /** Output tokens: the summary. */
+  output_tokens?: number;
+  /** Input that was read from the provider's cache. */
+  cache_read_tokens?: number;
+  /** Input that was written to the provider's cache. */
+  cache_write_tokens?: number;
+  /** The part of `cache_write_tokens` that stays in the cache for an hour or longer. */
+  cache_write_1h_tokens?: number;
 }
 
 /** What no compaction can remove, in tokens. */

@@ -506,8 +506,20 @@
 ---@field output_tokens integer Output tokens, reasoning included.
 ---@field cache_read_tokens integer Input that was read from the provider's cache.
 ---@field cache_write_tokens integer Input that was written to the provider's cache.
+---@field cache_write_1h_tokens integer The part of `cache_write_tokens` that stays in the cache for an hour or longer. The rest stays for the provider's usual time (5 minutes at Anthropic).
 ---@field reasoning_tokens integer The part of `output_tokens` that was reasoning.
 ---@field context_window integer|nil The model's window, if the report names it.
+---@field context_tokens? integer The size of the context, if the input above is not that: if the provider asked the model several times for one answer, the input is the sum of all, and the context is that of the last. Otherwise left out.
+---@field cleared_tokens? integer Input that the provider left out because the request told it to clear old tool results or thinking (Anthropic's context editing). It is not in the input above. Left out if the report names none.
+---@field summary? compactd.SummaryUsage What the provider's own compaction took, in addition to the tokens above. Left out if there was none.
+
+--- The tokens of a summary that a provider wrote while it answered a request.
+---@class compactd.SummaryUsage
+---@field input_tokens? integer Input tokens, not counting those read from or written to the cache.
+---@field output_tokens? integer Output tokens: the summary.
+---@field cache_read_tokens? integer Input that was read from the provider's cache.
+---@field cache_write_tokens? integer Input that was written to the provider's cache.
+---@field cache_write_1h_tokens? integer The part of `cache_write_tokens` that stays in the cache for an hour or longer.
 
 --- What no compaction can remove, in tokens.
 ---@class compactd.Floor

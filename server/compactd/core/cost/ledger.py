@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
 from compactd.core.cost.cache_rules import ONE_HOUR_S, CacheRules
+from compactd.core.cost.forecast import held_tokens
 from compactd.core.cost.price import CostByKind, price_by_kind, rates_of
 from compactd.core.models.lookup import Pricing
 from compactd.core.tokens.usage import context_size
-from compactd.protocol.messages import Usage
+from compactd.protocol.messages import SummaryUsage, Usage
 
 Change = Literal["compaction", "prune", "model", "system", "tools", "messages"]
 """What changed in a request, other than that messages were added. `messages`: an undo, a redo, a branch or a
@@ -22,6 +23,8 @@ redaction."""
 Cause = Literal["compaction", "prune", "model", "system", "tools", "messages", "expired", "unknown"]
 """Why tokens were written to the cache again. `expired`: they were not used for longer than their lifetime.
 `unknown`: nothing that is known explains it."""
+
+Kind = Literal["input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "summary"]
 
 MIN_REBUILT_TOKENS = 1_000
 """Fewer tokens are not called a rebuild: a provider caches in blocks, and reports vary (the same bound as in
@@ -39,9 +42,22 @@ class TokensByKind(Struct, kw_only=True):
     cache_write_5m: int = 0
     """Also writes whose lifetime is not reported."""
     cache_write_1h: int = 0
+    """Writes that last an hour or longer."""
     output: int = 0
     summary: int = 0
-    """Input and output of requests for summaries."""
+    """Input and output of requests for summaries, and of the provider's own compactions."""
+
+    @property
+    def total(self) -> int:
+        """The sum of all kinds."""
+        return (
+            self.input
+            + self.cache_read
+            + self.cache_write_5m
+            + self.cache_write_1h
+            + self.output
+            + self.summary
+        )
 
     def add(self, usage: Usage) -> None:
         """Add the tokens of a request."""
@@ -51,6 +67,14 @@ class TokensByKind(Struct, kw_only=True):
         self.cache_write_5m += usage.cache_write_tokens - for_an_hour
         self.cache_write_1h += for_an_hour
         self.output += usage.output_tokens
+        if not isinstance(usage.summary, UnsetType):
+            self.summary += all_tokens(usage.summary)
+
+
+def all_tokens(usage: Usage | SummaryUsage) -> int:
+    """Return all tokens that a report bills, without those of the provider's own compaction."""
+    given = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return given + usage.output_tokens
 
 
 class BilledRequest(Struct, frozen=True, kw_only=True):
@@ -72,6 +96,9 @@ class BilledRequest(Struct, frozen=True, kw_only=True):
     """The cost that was predicted before the request was sent, in US dollars."""
     reported_cost: float | None = None
     """The cost that the provider or the agent reported, in US dollars. It replaces the computed one."""
+    cause: Cause | None = None
+    """Why this request built its cache again, if that was decided when it was answered. Otherwise `cause_of`
+    decides."""
 
 
 class Rebuild(Struct, frozen=True, kw_only=True):
@@ -103,13 +130,28 @@ class Ledger:
         self.requests = 0
         self.unpriced: dict[str, int] = {}
         """Tokens without a known price, by model."""
+        self.unpriced_tokens = TokensByKind()
+        """Tokens without a known price, by kind."""
+        self.untimed = 0
+        """Requests whose time is not known."""
         self._last: BilledRequest | None = None
+        self._last_cost: float | None = None
         self._lifetime_s: float | None = None
 
     @property
     def billed(self) -> float | None:
         """What all requests cost, in US dollars; None if some have no known price."""
         return None if self.unpriced else self.costs.total + self.reported
+
+    def cost_of(self, kind: Kind) -> float | None:
+        """Return what the tokens of a kind cost, in US dollars; None if some have no known price. What only a
+        reported cost is known of is not included."""
+        return None if getattr(self.unpriced_tokens, kind) else getattr(self.costs, kind)
+
+    @property
+    def last_cost(self) -> float | None:
+        """What the last request cost, in US dollars; None if that is not known."""
+        return self._last_cost
 
     @property
     def last(self) -> BilledRequest | None:
@@ -125,28 +167,37 @@ class Ledger:
         """Add a request of the conversation. Return the rebuild if its cache was built again. O(1)."""
         usage = request.usage
         self.requests += 1
+        self.untimed += request.at is None
         self.tokens.add(usage)
-        cost = self._add_cost(request)
+        cost = self._last_cost = self._add_cost(request)
         if request.predicted is not None and cost is not None:
             self.predicted = (self.predicted or 0.0) + request.predicted
             self.billed_with_prediction += cost
-        rebuild = self._rebuild(request)
+        rebuild = self.rebuild_of(request)
         if rebuild is not None:
             self.rebuilds.append(rebuild)
-        self._last = request
+        if not context_size(usage):
+            return rebuild  # it says nothing of the cache
+        last, self._last = self._last, request
+        usual = request.rules.lifetime_s if request.rules else None
         if usage.cache_write_1h_tokens:
-            self._lifetime_s = ONE_HOUR_S
-        elif usage.cache_write_tokens or self._lifetime_s is None:
-            self._lifetime_s = request.rules.lifetime_s if request.rules else None
+            self._lifetime_s = max(ONE_HOUR_S, usual or 0.0)
+        elif usage.cache_write_tokens or last is None or last.model != request.model:
+            self._lifetime_s = usual
         return rebuild
 
-    def add_summary(self, usage: Usage, pricing: Pricing | None, model: str = "") -> None:
+    def add_summary(
+        self, usage: Usage, pricing: Pricing | None, model: str = "", cost: float | None = None
+    ) -> None:
         """Add a request for a summary. It is no request of the conversation, so it changes nothing that is
-        known of the cache. O(1)."""
-        tokens = context_size(usage) + usage.output_tokens
+        known of the cache. `cost`: what it cost, if that was computed when it was made. O(1)."""
+        tokens = all_tokens(usage)
         self.tokens.summary += tokens
-        if pricing is None:
+        if cost is not None:
+            self.costs.summary += cost
+        elif pricing is None:
             self._add_unpriced(model, tokens)
+            self.unpriced_tokens.summary += tokens
         else:
             self.costs.summary += price_by_kind(usage, pricing).total
 
@@ -155,8 +206,11 @@ class Ledger:
             self.reported += request.reported_cost
             return request.reported_cost
         if request.pricing is None:
-            self._add_unpriced(request.model, context_size(request.usage) + request.usage.output_tokens)
-            return None
+            tokens = TokensByKind()
+            tokens.add(request.usage)
+            self._add_unpriced(request.model, tokens.total)
+            self.unpriced_tokens.add(request.usage)
+            return 0.0 if not tokens.total else None
         costs = price_by_kind(request.usage, request.pricing)
         self.costs.add(costs)
         return costs.total
@@ -165,7 +219,8 @@ class Ledger:
         if tokens:
             self.unpriced[model] = self.unpriced.get(model, 0) + tokens
 
-    def _rebuild(self, request: BilledRequest) -> Rebuild | None:
+    def rebuild_of(self, request: BilledRequest) -> Rebuild | None:
+        """Return the rebuild that `request` would be if it were added now; None if it would be none. O(1)."""
         before = self._last
         if before is None:
             return None
@@ -175,7 +230,7 @@ class Ledger:
         return Rebuild(
             entry_id=request.entry_id,
             at=request.at,
-            cause=cause_of(request.changes, gap_s(before, request), self._lifetime_s),
+            cause=request.cause or cause_of(request.changes, gap_s(before, request), self._lifetime_s),
             tokens=tokens,
             cost=_extra_cost(request, tokens),
         )
@@ -185,9 +240,11 @@ def rebuilt_tokens(before: BilledRequest, now: BilledRequest) -> int:
     """Return how many tokens of a request were paid for again although the cache had held them after the
     request before. 0 if the reports of both say nothing of a cache. O(1)."""
     usage, earlier = now.usage, before.usage
-    held = earlier.cache_read_tokens + earlier.cache_write_tokens
-    if held and not _reports_writes(before):
-        held = context_size(earlier)
+    if not earlier.cache_read_tokens + earlier.cache_write_tokens + usage.cache_read_tokens:
+        return 0
+    held = held_tokens(earlier, before.rules)
+    if before.rules is None:
+        held = earlier.cache_read_tokens + earlier.cache_write_tokens
     paid = usage.cache_write_tokens
     if not _reports_writes(now):
         paid += usage.input_tokens

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
+from msgspec.structs import replace
 
-from compactd.core.models.lookup import PriceStep, Pricing
+from compactd.core.models.lookup import ONE_HOUR_WRITE, PriceStep, Pricing
 from compactd.core.tokens.usage import context_size
-from compactd.protocol.messages import Usage
+from compactd.protocol.messages import SummaryUsage, Usage
 
 _TOKENS_PRICED = 1_000_000
-
-ONE_HOUR_WRITE = 2.0
-"""The price of a cache write that lasts an hour, as a multiple of the input price. Only Claude's usage
-reports name such writes (Anthropic, platform.claude.com, "Prompt caching", "Pricing"; 1.25 is the multiple
-for 5 minutes, which the registry has as the price of cache writes; 2026-11).
-"""
 
 
 class Rates(Struct, frozen=True, kw_only=True):
@@ -37,7 +32,7 @@ class CostByKind(Struct, kw_only=True):
     cache_write_1h: float = 0.0
     output: float = 0.0
     summary: float = 0.0
-    """What summaries cost, whoever wrote them: a model that compactd asked, or the provider."""
+    """What summaries cost, by a model that compactd asked or by the provider."""
 
     @property
     def total(self) -> float:
@@ -62,25 +57,36 @@ def rates_of(pricing: Pricing, request_tokens: int) -> Rates:
 
     A large input may have higher prices: those of the last of `pricing.steps` whose `above` is less than the
     input tokens. They apply to the whole request, output included (models.dev's `context_over_200k`, price
-    lists of Google and OpenAI, seen 2026-10). If no cache price is listed, the input price applies. O(steps).
+    lists of Google and OpenAI, seen 2026-10). If no cache price is listed, the input price applies; for
+    writes that last an hour, twice the input price, which is Anthropic's. O(steps).
     """
     rates: Pricing | PriceStep = pricing
     for step in pricing.steps:
         if request_tokens > step.above:
             rates = step
     write = rates.input if rates.cache_write is None else rates.cache_write
+    lasting = rates.input * ONE_HOUR_WRITE if rates.cache_write_1h is None else rates.cache_write_1h
     return Rates(
         input=rates.input / _TOKENS_PRICED,
         cache_read=(rates.input if rates.cache_read is None else rates.cache_read) / _TOKENS_PRICED,
         cache_write_5m=write / _TOKENS_PRICED,
-        cache_write_1h=rates.input * ONE_HOUR_WRITE / _TOKENS_PRICED,
+        cache_write_1h=lasting / _TOKENS_PRICED,
         output=rates.output / _TOKENS_PRICED,
     )
 
 
 def price_by_kind(usage: Usage, pricing: Pricing) -> CostByKind:
-    """Return the price of one request, by kind. O(steps)."""
-    rates = rates_of(pricing, context_size(usage))
+    """Return the price of one request, by kind. What the provider's own compaction took is part of it, as
+    `summary`. O(steps)."""
+    costs = _by_kind(usage, rates_of(pricing, context_size(usage)))
+    summary = usage.summary
+    if isinstance(summary, UnsetType):
+        return costs
+    whole = summary.input_tokens + summary.cache_read_tokens + summary.cache_write_tokens
+    return replace(costs, summary=_by_kind(summary, rates_of(pricing, whole)).total)
+
+
+def _by_kind(usage: Usage | SummaryUsage, rates: Rates) -> CostByKind:
     for_an_hour = min(usage.cache_write_1h_tokens, usage.cache_write_tokens)
     return CostByKind(
         input=usage.input_tokens * rates.input,

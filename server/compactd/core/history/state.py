@@ -42,7 +42,7 @@ from compactd.core.history.lazy_message import Decode, LazyMessage
 from compactd.core.history.titles import says_little, title_of
 from compactd.core.history.view import CountMessage, Recount, build_view, entry_index, tokens_behind
 from compactd.core.history.view_cache import ViewCache
-from compactd.core.tokens.usage import Billing, context_size
+from compactd.core.tokens.usage import Billing, context_size, sent_size
 from compactd.protocol.messages import NULL, Message
 
 MAX_TITLE_MESSAGES = 50
@@ -360,7 +360,9 @@ class SessionState:
         self.reported_window = usage.context_window or self.reported_window
         if not entry.is_base or entry.epoch != self.epoch:
             return
-        before, self.last_report = (self.base, self.trailing), entry
+        last, self.last_report = self.last_report, entry
+        sent = None if self.base is None or last is None else sent_size(last.usage)
+        before = (sent, self.trailing)
         self.base = context_size(usage)
         self.trailing = max(0, usage.output_tokens - usage.reasoning_tokens) if entry.reported_output else 0
         if entry.entry_id is None:

@@ -249,7 +249,16 @@ class Usage(Struct, frozen=True, kw_only=True):
     """Input that the provider left out because the request told it to clear old tool results or thinking
     (Anthropic's context editing). It is not in the input above. Left out if the report names none."""
     summary: SummaryUsage | UnsetType = UNSET
-    """What the provider's own compaction took, in addition to the tokens above. Left out if there was none."""
+    """What the provider's own compaction took, in addition to the tokens above. Left out without one."""
+
+
+class UsageCost(Struct, frozen=True, kw_only=True):
+    """What the usage reports of a session cost, in US dollars at list prices. `session/cost` has the bill."""
+
+    billed: float | None
+    """All requests and summaries so far; null if the price of some is not known."""
+    last: float | None
+    """The request that was answered last; null if its price is not known."""
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
@@ -293,6 +302,8 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     epoch: int = 1
     """Number of the context, from 1. It rises when the context changes in another way than by an append. A
     usage report for an older epoch counts for billing only."""
+    cost: UsageCost | UnsetType = UNSET
+    """What the session cost. Left out before the first usage report."""
 
 
 # --- results ----------------------------------------------------------------------------------------

@@ -96,6 +96,9 @@ class BilledRequest(Struct, frozen=True, kw_only=True):
     """The cost that was predicted before the request was sent, in US dollars."""
     reported_cost: float | None = None
     """The cost that the provider or the agent reported, in US dollars. It replaces the computed one."""
+    is_side: bool = False
+    """Whether it was not one of the conversation, but a sub-agent's. It is billed only: its cache is another
+    one."""
     cause: Cause | None = None
     """Why this request built its cache again, if that was decided when it was answered. Otherwise `cause_of`
     decides."""
@@ -169,10 +172,13 @@ class Ledger:
         self.requests += 1
         self.untimed += request.at is None
         self.tokens.add(usage)
-        cost = self._last_cost = self._add_cost(request)
+        cost = self._add_cost(request)
         if request.predicted is not None and cost is not None:
             self.predicted = (self.predicted or 0.0) + request.predicted
             self.billed_with_prediction += cost
+        if request.is_side:
+            return None
+        self._last_cost = cost
         rebuild = self.rebuild_of(request)
         if rebuild is not None:
             self.rebuilds.append(rebuild)

@@ -103,3 +103,9 @@ def price(usage: Usage | None, pricing: Pricing | None) -> float | None:
     if usage is None or pricing is None:
         return None
     return price_by_kind(usage, pricing).total
+
+
+def rounded(amount: float | None) -> float | None:
+    """Return an amount in US dollars without the digits that adding up floats makes. The last digit that is
+    left, 10⁻⁹, is less than the price of one token of any priced model."""
+    return None if amount is None else round(amount, 9)

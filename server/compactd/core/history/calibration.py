@@ -226,11 +226,11 @@ class Calibrator:
         """Learn from the usage report `entry`, on which the context size is now based. All numbers are
         tokens.
 
-        `before` is (`sent_size` of the last report if there is a `SessionState.base`, `SessionState.trailing`)
-        before this report. What a provider cleared from a request is counted, because the estimates include it. `answer` is the
-        estimate of the message that the report belongs to, None if it is not in the view. `trailing` is the
-        estimate of everything after the request, the answer included. `estimated` is the estimate of the
-        whole context: system prompt, tools, messages and answer.
+        `before` is (`sent_size` of the last report, `SessionState.trailing`) before this report; the first is
+        None if the size was not based on a report. What a provider cleared from a request is counted, because
+        the estimates include it. `answer` is the estimate of the message that the report belongs to, None if
+        it is not in the view. `trailing` is the estimate of everything after the request, the answer
+        included. `estimated` is the estimate of the whole context: system prompt, tools, messages and answer.
         """
         if entry.estimator and self._estimator is not None:
             # If no message came since the estimator changed, only the report shows the change.

@@ -261,7 +261,7 @@ def _run_together(
         answers = yield tuple(waiting.values())
         for at, answer in zip(tuple(waiting), answers, strict=True):
             if isinstance(answer, ModelReply) and answer.usage is not None:
-                usage = _sum(usage, answer.usage)
+                usage = add_reports(usage, answer.usage)
             try:
                 waiting[at] = threads[at].send(answer)
             except StopIteration as end:
@@ -270,7 +270,7 @@ def _run_together(
     return [ends[at] for at in range(len(threads))], usage
 
 
-def _sum(usage: Usage | None, more: Usage) -> Usage:
+def add_reports(usage: Usage | None, more: Usage) -> Usage:
     """Return both reports as one. Its context is the larger one, which decides about the price."""
     if usage is None:
         return more

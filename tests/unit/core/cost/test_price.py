@@ -35,7 +35,7 @@ STEPPED = Pricing(
         (Usage(cache_write_tokens=1_000_000), PLAIN, 3.75),
         (Usage(cache_write_tokens=1_000_000, cache_write_1h_tokens=1_000_000), PLAIN, 6.0),
         (Usage(cache_write_tokens=1_000_000, cache_write_1h_tokens=400_000), HOURLY, 3.05),
-        # The provider's own compaction is billed in addition to the answer, and does not make the request large.
+        # The provider's own compaction is billed in addition, and does not make the request large.
         (
             Usage(input_tokens=100_000, summary=SummaryUsage(input_tokens=150_000, output_tokens=10_000)),
             STEPPED,

@@ -147,6 +147,14 @@ export interface ContextParams {
   format?: string | null;
 }
 
+/** Params of a method that takes only a session. */
+export interface SessionParams {
+  /** Id of the session. It must be open here, except for `session/delete`. */
+  session_id: string;
+  /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
+  workDoneToken?: string | number;
+}
+
 /** Params of `session/compact`. At most one of `keep_recent`, `keep_messages` and `target_tokens` may be given. */
 export interface CompactParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
@@ -231,14 +239,6 @@ export interface UndoParams {
   session_id: string;
   /** True: undo even if the context then exceeds the window, which is otherwise refused with error 1008 (CannotFit). The next `turn/begin` then compacts again, or fails with error 1008 (CannotFit). */
   force?: boolean | null;
-}
-
-/** Params of a method that takes only a session. */
-export interface SessionParams {
-  /** Id of the session. It must be open here, except for `session/delete`. */
-  session_id: string;
-  /** LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered. */
-  workDoneToken?: string | number;
 }
 
 /** No params, or an empty result. */
@@ -690,6 +690,16 @@ export interface TokenUsage {
   decision: "fits" | "due" | "over";
   /** Number of the context, from 1. It rises when the context changes in another way than by an append. A usage report for an older epoch counts for billing only. */
   epoch: number;
+  /** What the session cost. Left out before the first usage report. */
+  cost?: UsageCost;
+}
+
+/** What the usage reports of a session cost, in US dollars at list prices. `session/cost` has the bill. */
+export interface UsageCost {
+  /** All requests and summaries so far; null if the price of some is not known. */
+  billed: number | null;
+  /** The request that was answered last; null if its price is not known. */
+  last: number | null;
 }
 
 /** A setting that was given but is ignored, because its source is not trusted to set it. */
@@ -774,6 +784,82 @@ export interface CacheBreakpoint {
   at: "tools" | "system" | "summary" | "messages";
   /** How long the provider keeps it after it was last read. */
   ttl: "5m" | "1h";
+}
+
+/** Result of `session/cost`: what the session cost, at list prices, by the usage reports of its requests. A number that is not known is null; it is never guessed. */
+export interface CostResult {
+  /** The currency of all amounts. */
+  currency: "USD";
+  /** All requests and summaries; null if the price of some is not known. */
+  billed: number | null;
+  /** What the requests were predicted to cost before they were answered, all those together that have a prediction; null if none has. */
+  predicted: number | null;
+  /** How many requests of the conversation have a usage report. */
+  requests: number;
+  /** The parts of `billed`. */
+  by_kind: CostByKind;
+  /** The tokens that were billed. */
+  tokens: TokensByKind;
+  /** The requests that built the provider's cache again, oldest first. Fewer than 1,000 tokens do not count. */
+  rebuilds: CacheRebuild[];
+  /** What the next request will cost. */
+  next: NextCost;
+  /** Where the prices are from, and the day on which they were read. */
+  prices: string;
+  /** Sentences about what is not known, for a person; empty if everything is. */
+  unknown: string[];
+}
+
+/** What each kind of tokens cost, in US dollars; null if the price of some is not known. */
+export interface CostByKind {
+  /** Input that was neither read from the provider's cache nor written to it. */
+  input: number | null;
+  /** Input that was read from the cache. */
+  cache_read: number | null;
+  /** Input that was written to the cache for the provider's usual time, which is 5 minutes at Anthropic. */
+  cache_write_5m: number | null;
+  /** Input that was written to the cache for an hour or longer. */
+  cache_write_1h: number | null;
+  /** Output, reasoning included. */
+  output: number | null;
+  /** Requests for summaries, by a model that compactd asked or by the provider itself. Input and output. */
+  summary: number | null;
+}
+
+/** Tokens of each kind, as in `by_kind`. */
+export interface TokensByKind {
+  /** Input that was neither read from the provider's cache nor written to it. */
+  input: number;
+  /** Input that was read from the cache. */
+  cache_read: number;
+  /** Input that was written to the cache for the provider's usual time. */
+  cache_write_5m: number;
+  /** Input that was written to the cache for an hour or longer. */
+  cache_write_1h: number;
+  /** Output, reasoning included. */
+  output: number;
+  /** Input and output of requests for summaries. */
+  summary: number;
+}
+
+/** A request that paid again for tokens which the provider's cache had held. */
+export interface CacheRebuild {
+  /** The answer to the request; null if it was not appended. */
+  entry_id: string | null;
+  /** What changed since the request before: the context by a `compaction` or a `prune`, the `model`, the `system` prompt, the `tools`, or the `messages` (by an undo, a redo, a branch or a redaction). `expired`: nothing, but the cache was not used for longer than it lasts. `unknown`: nothing that compactd knows. */
+  cause: "compaction" | "prune" | "model" | "system" | "tools" | "messages" | "expired" | "unknown";
+  /** The tokens that were paid for again. */
+  tokens: number;
+  /** What they cost more than a read from the cache, in US dollars; null if the price is not known. */
+  cost: number | null;
+}
+
+/** What the next request will cost, in US dollars. The size of its answer is that of the last ones. */
+export interface NextCost {
+  /** As the context is; null if the model's price is not known. */
+  now: number | null;
+  /** After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if the price is not known, or if a compaction would not make the request smaller. */
+  compacted: number | null;
 }
 
 /** What a compaction did, or why it did nothing. Token counts are for the whole request. */
@@ -884,10 +970,32 @@ export interface Usage {
   cache_read_tokens: number;
   /** Input that was written to the provider's cache. */
   cache_write_tokens: number;
+  /** The part of `cache_write_tokens` that stays in the cache for an hour or longer. The rest stays for the provider's usual time (5 minutes at Anthropic). */
+  cache_write_1h_tokens: number;
   /** The part of `output_tokens` that was reasoning. */
   reasoning_tokens: number;
   /** The model's window, if the report names it. */
   context_window: number | null;
+  /** The size of the context, if the input above is not that: if the provider asked the model several times for one answer, the input is the sum of all, and the context is that of the last. Otherwise left out. */
+  context_tokens?: number;
+  /** Input that the provider left out because the request told it to clear old tool results or thinking (Anthropic's context editing). It is not in the input above. Left out if the report names none. */
+  cleared_tokens?: number;
+  /** What the provider's own compaction took, in addition to the tokens above. Left out without one. */
+  summary?: SummaryUsage;
+}
+
+/** The tokens of a summary that a provider wrote while it answered a request. */
+export interface SummaryUsage {
+  /** Input tokens, not counting those read from or written to the cache. */
+  input_tokens?: number;
+  /** Output tokens: the summary. */
+  output_tokens?: number;
+  /** Input that was read from the provider's cache. */
+  cache_read_tokens?: number;
+  /** Input that was written to the provider's cache. */
+  cache_write_tokens?: number;
+  /** The part of `cache_write_tokens` that stays in the cache for an hour or longer. */
+  cache_write_1h_tokens?: number;
 }
 
 /** What no compaction can remove, in tokens. */
@@ -2205,6 +2313,8 @@ export interface Requests {
   "session/append": { params: AppendParams; result: AppendResult };
   /** Returns what the next model request must contain. It is always valid for the provider of `format`. */
   "session/context": { params: ContextParams; result: ContextResult };
+  /** Returns what the session cost so far: by kind of token, what was paid for again because the provider's cache was built again and why, and what the next request will cost. */
+  "session/cost": { params: SessionParams; result: CostResult };
   /** Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` and `session/search` return the originals, and `session/undo` restores them to the context. */
   "session/compact": { params: CompactParams; result: CompactionResult };
   /** Returns every message ever appended, compacted or not, with the compactions between them. */

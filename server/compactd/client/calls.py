@@ -33,6 +33,7 @@ from compactd.protocol.wire import (
     ClientInfo,
     ConfigureResult,
     ContextResult,
+    CostResult,
     CountResult,
     DeleteResult,
     DiffResult,
@@ -165,6 +166,12 @@ class Methods:
     ) -> ContextResult:
         """`session/context`: Returns what the next model request must contain. It is always valid for the
         provider of `format`.
+        """
+
+    @method("session/cost", CostResult)
+    def session_cost(self, *, session_id: str, timeout_s: float = TIMEOUT_S) -> CostResult:
+        """`session/cost`: Returns what the session cost so far: by kind of token, what was paid for again
+        because the provider's cache was built again and why, and what the next request will cost.
         """
 
     @method("session/compact", CompactionResult)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from functools import partial
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from compactd._runtime.yield_gil import yield_gil
 from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
 from compactd.core.budget.budget import in_estimates
 from compactd.core.budget.settings import DEFAULT_PROFILE
 from compactd.core.budget.usage_report import scale_of
+from compactd.core.cost.price import price
 from compactd.core.extract.facts import FactCache
-from compactd.core.models.cost import price
 from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest, Fixed, Inputs
 from compactd.core.summary.compaction import (
@@ -27,7 +27,8 @@ from compactd.core.summary.compaction import (
     read_ahead,
 )
 from compactd.core.summary.compaction import compact as flow
-from compactd.protocol.messages import CompactionResult
+from compactd.core.summary.questions import add_reports
+from compactd.protocol.messages import CompactionResult, Usage
 from compactd.session.session import Session
 from compactd.session.slot import ExclusiveOperation
 
@@ -187,10 +188,35 @@ def add_cost(session: Session, result: CompactionResult, summariser: Summariser)
     asked. The name is left out if the model's answers did not become the summary."""
     if isinstance(result.usage, UnsetType):
         return result
-    found = session.host.lookup(summariser.name, None)
-    cost = price(result.usage, found.pricing) if found is not None and found.pricing is not None else None
+    cost = spent_on(session, summariser).cost
     return msgspec.structs.replace(
         result,
         model=summariser.name if result.strategy == "summarize" else UNSET,
         cost=UNSET if cost is None else cost,
+    )
+
+
+class SummarySpending(Struct, frozen=True, kw_only=True):
+    """What a model was asked for a summary, whether the summary was used or not."""
+
+    usage: Usage | None = None
+    """All its reports as one; None if there is none."""
+    model: str | None = None
+    cost: float | None = None
+    """In US dollars; None if the model's prices are not known."""
+
+
+def spent_on(session: Session, summariser: Summariser | NoModel | SummaryFailed) -> SummarySpending:
+    """Return what the model has reported so far. Each answer is priced by itself. O(answers)."""
+    if not isinstance(summariser, Summariser) or not summariser.reports:
+        return SummarySpending()
+    usage: Usage | None = None
+    for report in summariser.reports:
+        usage = add_reports(usage, report)
+    found = session.host.lookup(summariser.name, None)
+    pricing = None if found is None else found.pricing
+    costs = [price(report, pricing) for report in summariser.reports]
+    known = [cost for cost in costs if cost is not None]
+    return SummarySpending(
+        usage=usage, model=summariser.name, cost=sum(known) if len(known) == len(costs) else None
     )

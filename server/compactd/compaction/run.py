@@ -13,7 +13,15 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from compactd.compaction.client_hook import ask_client_hook
-from compactd.compaction.driver import add_cost, budget_of, planner, run_flow, summary_input
+from compactd.compaction.driver import (
+    SummarySpending,
+    add_cost,
+    budget_of,
+    planner,
+    run_flow,
+    spent_on,
+    summary_input,
+)
 from compactd.compaction.dry_run import try_compaction
 from compactd.compaction.reread_advice import files_to_reread
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
@@ -23,6 +31,7 @@ from compactd.core.planning.plan import NotCompacted, Plan, expected_result
 from compactd.core.planning.prune import Pruning
 from compactd.core.planning.prune import prune as choose
 from compactd.core.planning.request import CompactRequest, Inputs
+from compactd.core.summary.answers import NoModel, SummaryFailed
 from compactd.core.summary.compaction import CompactionOutcome, PruneOnly
 from compactd.protocol.errors import Cancelled, CannotFit, CompactdError, StorageFailed
 from compactd.protocol.messages import CompactionEnd, CompactionResult, CompactionStart, ErrorInfo, PruneEnd
@@ -125,6 +134,7 @@ async def _carry_out(
             tokens_before=plan.tokens_before,
         )
     )
+    summariser: Summariser | NoModel | SummaryFailed = NoModel()
     try:
         summariser = summariser_of(session, request)
         given = summary_input(session, plan, session.ensure_facts(), summariser, running.check)
@@ -132,10 +142,10 @@ async def _carry_out(
         if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
             outcome = msgspec.structs.replace(outcome, result=add_cost(session, outcome.result, summariser))
         require_stored(session, state)
-        result = await _commit(session, running, plan.inputs, outcome, began)
+        result = await _commit(session, running, plan.inputs, outcome, began, spent_on(session, summariser))
     except BaseException as error:
         session.drop_facts()
-        _report_failure(session, running, error)
+        _report_failure(session, running, error, spent_on(session, summariser))
         raise
     # Examine files only now that the result is on disk: if their file system hangs, only the advice is late.
     advice = await files_to_reread(session) if result.compacted else ()
@@ -173,9 +183,11 @@ async def _commit(
     inputs: Inputs,
     outcome: CompactionOutcome,
     began: float,
+    spent: SummarySpending,
 ) -> CompactionResult:
     """Write `outcome` to the journal. Return the result of the compaction, with its id and its times.
-    `inputs` are those of the plan. `began` is the event loop's time at the start."""
+    `inputs` are those of the plan. `began` is the event loop's time at the start. `spent` is what a summary
+    took."""
     if isinstance(outcome, NotCompacted):
         session.write(
             CompactionEnded(
@@ -183,6 +195,9 @@ async def _commit(
                 compaction_id=running.compaction_id,
                 status="skipped",
                 reason=outcome.reason,
+                summary_usage=spent.usage,
+                summary_model=spent.model,
+                summary_cost=spent.cost,
             )
         )
         return expected_result(outcome, inputs.request.trigger)
@@ -194,7 +209,7 @@ async def _commit(
         duration_ms=round(1000 * (asyncio.get_running_loop().time() - began)),
     )
     if isinstance(outcome, PruneOnly):
-        await _write_prune(session, outcome, now, inputs.counter.name, running.compaction_id)
+        await _write_prune(session, outcome, now, inputs.counter.name, running.compaction_id, spent)
         return result
     # If the tail is empty, it begins with the first message that was appended after the plan was made.
     first_kept = outcome.first_kept or state.first_after(inputs.originals[-1].entry_id)
@@ -215,6 +230,7 @@ async def _commit(
             modified_files=result.modified_files,
             asked=budget_of(inputs.request),
             estimator=inputs.counter.name,
+            summary_model=spent.model,
         )
     )
     await session.wait_durable(number)
@@ -227,9 +243,10 @@ async def _write_prune(
     at: float,
     estimator: str,
     compaction_id: str | None = None,
+    spent: SummarySpending | None = None,
 ) -> None:
     """Write a prune to the journal. When this returns, it is on disk."""
-    state = session.state
+    state, spent = session.state, spent or SummarySpending()
     number = session.write(
         Pruned(
             id=state.next_id,
@@ -240,14 +257,19 @@ async def _write_prune(
             tokens_saved=pruning.tokens_saved,
             compaction_id=compaction_id,
             estimator=estimator,
+            summary_usage=spent.usage,
+            summary_model=spent.model,
+            summary_cost=spent.cost,
         )
     )
     await session.wait_durable(number)
 
 
-def _report_failure(session: Session, running: ExclusiveOperation, error: BaseException) -> None:
+def _report_failure(
+    session: Session, running: ExclusiveOperation, error: BaseException, spent: SummarySpending
+) -> None:
     """Write the end of a compaction that failed or was cancelled to the journal, and send it as an event. So
-    each start of a compaction has an end."""
+    each start of a compaction has an end. `spent` is what a summary took."""
     is_cancelled = isinstance(error, Cancelled | asyncio.CancelledError)
     if isinstance(error, CompactdError):
         info = ErrorInfo(code=error.code, message=error.message)
@@ -262,6 +284,9 @@ def _report_failure(session: Session, running: ExclusiveOperation, error: BaseEx
                 compaction_id=running.compaction_id,
                 status=status,
                 reason=info.message,
+                summary_usage=spent.usage,
+                summary_model=spent.model,
+                summary_cost=spent.cost,
             )
         )
     session.emit(

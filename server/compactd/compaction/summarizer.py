@@ -18,7 +18,7 @@ from compactd.core.summary.questions import Ask
 from compactd.formats.messages.base import render
 from compactd.models.providers.provider import Finished, ModelRequest, Provider, Retrying, TextChunk
 from compactd.protocol.errors import NoProvider, ProviderFailed
-from compactd.protocol.messages import Message, Retry, Text
+from compactd.protocol.messages import Message, Retry, Text, Usage
 from compactd.session.session import Session
 
 T = TypeVar("T")
@@ -43,6 +43,8 @@ class Summariser(Struct, frozen=True, kw_only=True):
     """The model's context window in tokens; None if it is unknown."""
     deadline_s: float
     """The maximum number of seconds for one answer."""
+    reports: list[Usage] = []
+    """The usage reports of its answers so far."""
 
 
 def _model_name(session: Session, request: CompactRequest) -> str | None:
@@ -198,6 +200,8 @@ async def _request_summary(
                 case Retrying():
                     session.emit(Retry(attempt=event.attempt, delay_s=event.delay_s, reason=event.reason))
                 case Finished():
+                    if event.usage is not None:
+                        summariser.reports.append(event.usage)
                     text = "".join(b.text for b in event.message.content if isinstance(b, Text))
                     return ModelReply(text=text, stop_reason=event.stop_reason, usage=event.usage)
                 case _:

@@ -209,6 +209,21 @@ class Tool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 # --- usage ------------------------------------------------------------------------------------------
 
 
+class SummaryUsage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The tokens of a summary that a provider wrote while it answered a request."""
+
+    input_tokens: int = 0
+    """Input tokens, not counting those read from or written to the cache."""
+    output_tokens: int = 0
+    """Output tokens: the summary."""
+    cache_read_tokens: int = 0
+    """Input that was read from the provider's cache."""
+    cache_write_tokens: int = 0
+    """Input that was written to the provider's cache."""
+    cache_write_1h_tokens: int = 0
+    """The part of `cache_write_tokens` that stays in the cache for an hour or longer."""
+
+
 class Usage(Struct, frozen=True, kw_only=True):
     """A provider's usage report for one request, normalised. Tokens."""
 
@@ -220,10 +235,30 @@ class Usage(Struct, frozen=True, kw_only=True):
     """Input that was read from the provider's cache."""
     cache_write_tokens: int = 0
     """Input that was written to the provider's cache."""
+    cache_write_1h_tokens: int = 0
+    """The part of `cache_write_tokens` that stays in the cache for an hour or longer. The rest stays for the
+    provider's usual time (5 minutes at Anthropic)."""
     reasoning_tokens: int = 0
     """The part of `output_tokens` that was reasoning."""
     context_window: int | None = None
     """The model's window, if the report names it."""
+    context_tokens: int | UnsetType = UNSET
+    """The size of the context, if the input above is not that: if the provider asked the model several times
+    for one answer, the input is the sum of all, and the context is that of the last. Otherwise left out."""
+    cleared_tokens: int | UnsetType = UNSET
+    """Input that the provider left out because the request told it to clear old tool results or thinking
+    (Anthropic's context editing). It is not in the input above. Left out if the report names none."""
+    summary: SummaryUsage | UnsetType = UNSET
+    """What the provider's own compaction took, in addition to the tokens above. Left out without one."""
+
+
+class UsageCost(Struct, frozen=True, kw_only=True):
+    """What the usage reports of a session cost, in US dollars at list prices. `session/cost` has the bill."""
+
+    billed: float | None
+    """All requests and summaries so far; null if the price of some is not known."""
+    last: float | None
+    """The request that was answered last; null if its price is not known."""
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
@@ -267,6 +302,8 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     epoch: int = 1
     """Number of the context, from 1. It rises when the context changes in another way than by an append. A
     usage report for an older epoch counts for billing only."""
+    cost: UsageCost | UnsetType = UNSET
+    """What the session cost. Left out before the first usage report."""
 
 
 # --- results ----------------------------------------------------------------------------------------

@@ -120,6 +120,17 @@ METHODS: dict[str, Method] = {
             ),
         ),
         Method(
+            name="session/cost",
+            params=wire.SessionParams,
+            result=wire.CostResult,
+            errors=READS,
+            read_only=True,
+            doc=(
+                "Returns what the session cost so far: by kind of token, what was paid for again because the "
+                "provider's cache was built again and why, and what the next request will cost."
+            ),
+        ),
+        Method(
             name="session/compact",
             params=wire.CompactParams,
             result=CompactionResult,

@@ -235,6 +235,93 @@ class CacheBreakpoint(Wire, frozen=True, kw_only=True):
     """How long the provider keeps it after it was last read."""
 
 
+class CostByKind(Wire, frozen=True, kw_only=True):
+    """What each kind of tokens cost, in US dollars; null if the price of some is not known."""
+
+    input: float | None
+    """Input that was neither read from the provider's cache nor written to it."""
+    cache_read: float | None
+    """Input that was read from the cache."""
+    cache_write_5m: float | None
+    """Input that was written to the cache for the provider's usual time, which is 5 minutes at Anthropic."""
+    cache_write_1h: float | None
+    """Input that was written to the cache for an hour or longer."""
+    output: float | None
+    """Output, reasoning included."""
+    summary: float | None
+    """Requests for summaries, by a model that compactd asked or by the provider itself. Input and output."""
+
+
+class TokensByKind(Wire, frozen=True, kw_only=True):
+    """Tokens of each kind, as in `by_kind`."""
+
+    input: int
+    """Input that was neither read from the provider's cache nor written to it."""
+    cache_read: int
+    """Input that was read from the cache."""
+    cache_write_5m: int
+    """Input that was written to the cache for the provider's usual time."""
+    cache_write_1h: int
+    """Input that was written to the cache for an hour or longer."""
+    output: int
+    """Output, reasoning included."""
+    summary: int
+    """Input and output of requests for summaries."""
+
+
+class CacheRebuild(Wire, frozen=True, kw_only=True):
+    """A request that paid again for tokens which the provider's cache had held."""
+
+    entry_id: str | None
+    """The answer to the request; null if it was not appended."""
+    cause: Literal["compaction", "prune", "model", "system", "tools", "messages", "expired", "unknown"]
+    """What changed since the request before: the context by a `compaction` or a `prune`, the `model`, the
+    `system` prompt, the `tools`, or the `messages` (by an undo, a redo, a branch or a redaction). `expired`:
+    nothing, but the cache was not used for longer than it lasts. `unknown`: nothing that compactd knows."""
+    tokens: int
+    """The tokens that were paid for again."""
+    cost: float | None
+    """What they cost more than a read from the cache, in US dollars; null if the price is not known."""
+
+
+class NextCost(Wire, frozen=True, kw_only=True):
+    """What the next request will cost, in US dollars. The size of its answer is that of the last ones."""
+
+    now: float | None
+    """As the context is; null if the model's price is not known."""
+    compacted: float | None
+    """After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if
+    the price is not known, or if a compaction would not make the request smaller."""
+
+
+class CostResult(Wire, frozen=True, kw_only=True):
+    """Result of `session/cost`: what the session cost, at list prices, by the usage reports of its requests.
+    A number that is not known is null; it is never guessed."""
+
+    currency: Literal["USD"] = "USD"
+    """The currency of all amounts."""
+    billed: float | None
+    """All requests and summaries; null if the price of some is not known."""
+    predicted: float | None
+    """What the requests were predicted to cost before they were answered, all those together that have a
+    prediction; null if none has."""
+    requests: int
+    """How many requests of the conversation have a usage report."""
+    by_kind: CostByKind
+    """The parts of `billed`."""
+    tokens: TokensByKind
+    """The tokens that were billed."""
+    rebuilds: tuple[CacheRebuild, ...]
+    """The requests that built the provider's cache again, oldest first. Fewer than 1,000 tokens do not
+    count."""
+    next: NextCost
+    """What the next request will cost."""
+    prices: str
+    """Where the prices are from, and the day on which they were read."""
+    unknown: tuple[str, ...]
+    """Sentences about what is not known, for a person; empty if everything is."""
+
+
 class ContextCache(Wire, frozen=True, kw_only=True):
     """What the provider can read from its prompt cache."""
 

@@ -27,6 +27,7 @@ from compactd.core.history.entries import (
     Opened,
     Pruned,
     SettingsSet,
+    UsageReported,
     is_summary,
     summary_message,
 )
@@ -44,6 +45,7 @@ from compactd.formats.messages.tools import decode_tool
 from compactd.protocol.errors import CompactdError, InvalidParams
 from compactd.protocol.messages import CompactionResult, Message
 from compactd.protocol.wire import ImportResult
+from compactd.session.file_bills import FileBills
 from compactd.session.follower import decode_entries
 from compactd.session.host import SessionHost
 from compactd.session.import_filter import ImportFilter
@@ -268,6 +270,7 @@ def _from_other_program(
     pinned = dict(file.pinned)
     ids: list[EntryId] = []
     count = 0
+    bills = FileBills(file)
     for batch in _batches(lines):
         if is_summary(batch[0][0]):
             count += 1
@@ -279,8 +282,10 @@ def _from_other_program(
             _add(session, entry)
             ids.append(entry.id)
             batch = batch[1:]
-        ids += _append(session, batch, now)
+        ids += _append(session, batch, now, bills)
         tell(0.3 + 0.6 * len(ids) / max(1, len(lines)), "counting")
+    for report in bills.rest(session.state.epoch):
+        _add(session, report)
     if count:
         warnings.append(
             f"the file contains {count} {'summary' if count == 1 else 'summaries'} by another program: the "
@@ -313,7 +318,7 @@ def _batches(lines: Sequence[Reported]) -> list[Sequence[Reported]]:
     return [lines[a:b] for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
-def _append(session: Session, lines: Sequence[Reported], now: float) -> tuple[EntryId, ...]:
+def _append(session: Session, lines: Sequence[Reported], now: float, bills: FileBills) -> tuple[EntryId, ...]:
     reports: list[Report | None] = [report for _, _, report in lines]
     intake = plan_append(
         session.state,
@@ -327,10 +332,14 @@ def _append(session: Session, lines: Sequence[Reported], now: float) -> tuple[En
         handed_epoch=session.state.epoch,
     )
     messages = iter(intake.messages)
+    message: Message | None = None
     for entry in intake.entries:
         if isinstance(entry, Appended):
             message = next(messages)
             _add(session, msgspec.structs.replace(entry, at=message.created_at or now), message)
+        elif isinstance(entry, UsageReported) and message is not None:
+            for report in bills.reports(entry, message):
+                _add(session, report)
         else:
             _add(session, entry)
     return intake.entry_ids

@@ -9,7 +9,7 @@ from compactd.core.history.entries import is_summary
 from compactd.core.history.projection import Projection
 from compactd.formats.messages.cache_markers import CacheMarker, mark_anthropic
 from compactd.formats.messages.rendering import Rendered
-from compactd.formats.messages.sent_request import common_beginning, fingerprint
+from compactd.formats.messages.sent_request import common_beginning, fingerprint, first_change
 from compactd.session.session import Session
 
 
@@ -53,6 +53,7 @@ def prepare_request(
     if sent != newest:
         newest, before = sent, newest
         session.last_sent[format] = newest, before
+    session.first_change = first_change(before, sent)
     same, stable_bytes, stable_tokens = common_beginning(before, sent)
     system: Raw | None = None
     markers: tuple[CacheMarker, ...] = ()

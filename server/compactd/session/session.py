@@ -20,12 +20,15 @@ from compactd.core.budget.budget import BudgetStatus, RequestSize, Window, compu
 from compactd.core.budget.settings import Resolved
 from compactd.core.budget.untrusted import resolve
 from compactd.core.budget.usage_report import context_usage, scale_of, size_of, token_usage, window_of
+from compactd.core.cost.ledger import Ledger
+from compactd.core.cost.price import rounded
 from compactd.core.history.append import AppendPlan, AppendRequest, plan_append
 from compactd.core.history.entries import (
     Appended,
     Entry,
     EntryId,
     ModelSet,
+    Part,
     PinSet,
     SettingsSet,
     UsageReported,
@@ -51,10 +54,12 @@ from compactd.protocol.messages import (
     Tool,
     TurnEnd,
     Usage,
+    UsageCost,
     UsageUpdate,
 )
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 from compactd.session.host import AgentGate, SessionHost
+from compactd.session.ledger import SessionLedger
 from compactd.session.queue import RequestQueue
 from compactd.session.recount import RecountCache
 from compactd.storage.protocols import Journal, RecordsLost
@@ -73,6 +78,15 @@ UNSETTABLE_FIELDS = ("system_prompt", "tools", "title")
 INLINE_BYTES = 48 * 1024
 """The most bytes of messages whose tokens are counted on the event loop (< 5 ms at 12 MB/s). A worker counts
 more bytes than that."""
+
+
+class Expected(Struct, frozen=True, kw_only=True):
+    """What the request that was handed out last is expected to cost."""
+
+    messages: int
+    """How many messages the session had then."""
+    cost: float | None
+    """In US dollars; None if the model's prices are not known."""
 
 
 class AppendOutcome(Struct, frozen=True, kw_only=True):
@@ -173,6 +187,11 @@ class Session:
         self.last_sent: dict[str, tuple[SentRequest, SentRequest | None]] = {}
         """By format, the newest request that was handed out since this process opened the session, and the
         newest before it that was another one. Only `prompt_cache.prepare_request` sets it."""
+        self.first_change: Part | None = None
+        """The first part of the newest of these requests that differs from the one before, other than by
+        added messages; None if there is none, or if the newest was already answered."""
+        self.ledger = SessionLedger(world.lookup)
+        self._expected: Expected | None = None
         self.operation: ExclusiveOperation | None = None
         self.facts: FactCache | None = None
         """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`
@@ -325,8 +344,40 @@ class Session:
         return self.budget_status().decision
 
     def token_usage(self) -> TokenUsage:
-        """Return the token usage that clients show. O(1)."""
-        return token_usage(self.state, self.budget_status())
+        """Return the token usage that clients show. O(1), or O(requests) at the first call."""
+        usage, bill = token_usage(self.state, self.budget_status()), self.bill()
+        if not bill.requests and not bill.tokens.summary:
+            return usage
+        return msgspec.structs.replace(
+            usage, cost=UsageCost(billed=rounded(bill.billed), last=rounded(bill.last_cost))
+        )
+
+    def bill(self) -> Ledger:
+        """Return what the requests so far cost. O(1), or O(requests) at the first call."""
+        return self.ledger.follow(self.state.usage_log)
+
+    @property
+    def cached_head(self) -> int:
+        """The tokens at the beginning of a request that stay in the provider's cache if the messages change:
+        the tools, and the system prompt if it can be marked or needs no mark."""
+        system, tools = self.state.fixed
+        rules = self.ledger.prices_of(self.state.model.model, self.state.model.base_url).rules
+        is_marked = self.runs_loop or rules is None or not rules.needs_marks
+        return scale_of(self.state, self.counter).tokens(tools + (system if is_marked else 0))
+
+    def predict_cost(self, size: int | None = None) -> float | None:
+        """Return what the next request will cost, in US dollars, if it has `size` tokens (None: as many as it
+        has now). None if the model's prices are not known. O(1)."""
+        return rounded(
+            self.ledger.predict(
+                self.state.usage_log,
+                self.state.model,
+                size=self.budget_status().used if size is None else size,
+                head=self.cached_head,
+                epoch=self.state.epoch,
+                at=self.host.now(),
+            )
+        )
 
     def count_message(self, message: Message) -> int:
         """Return the number of tokens of one message, by this session's token counter. O(message)."""
@@ -530,6 +581,8 @@ class Session:
             estimator=self.counter.name,
             handed_epoch=self.last_sent_epoch,
         )
+        if intake.report is not None:
+            intake = self._judged(intake)
         number = self.write(*intake.entries, messages=intake.messages) if intake.entries else journal.last
         for message in intake.messages:
             self.pending.add(message)
@@ -541,6 +594,36 @@ class Session:
                 self._update_window()
             self._standing = None
         return AppendOutcome(intake=intake, commit_id=number)
+
+    def _judged(self, intake: AppendPlan) -> AppendPlan:
+        """Return `intake` with what its usage report was predicted to cost and why it built its cache again.
+        If it has several reports, it is a transcript, and nothing was predicted. O(new messages)."""
+        report = intake.report
+        if report is None or sum(isinstance(entry, UsageReported) for entry in intake.entries) != 1:
+            return intake
+        first_change, self.first_change = self.first_change, None
+        predicted = self._predicted(intake, report) if report.is_base else None
+        judged = msgspec.structs.replace(report, predicted=predicted, first_change=first_change)
+        judged = self.ledger.with_judgement(judged, self.state.usage_log, self.state.model)
+        entries = tuple(judged if entry is report else entry for entry in intake.entries)
+        return msgspec.structs.replace(intake, entries=entries, report=judged)
+
+    def _predicted(self, intake: AppendPlan, report: UsageReported) -> float | None:
+        """Return what the request of `report` was predicted to cost when it was handed out. If messages came
+        since, or if it was not handed out, predict it from the state before its answer."""
+        expected, self._expected = self._expected, None
+        if expected is not None and expected.messages == len(self.state.originals):
+            return expected.cost
+        if report.epoch != self.state.epoch:
+            return None
+        before = 0
+        for entry in intake.entries:
+            if entry is report or (isinstance(entry, Appended) and entry.id == report.entry_id):
+                break
+            before += entry.tokens[0] if isinstance(entry, Appended) else 0
+        return self.predict_cost(
+            self.budget_status().used + scale_of(self.state, self.counter).tokens(before)
+        )
 
     def count_usage(self, usage: Usage, epoch: int | None) -> int:
         """Record the usage report of a failed model request. The report adds to the cost, but the current
@@ -631,6 +714,7 @@ class Session:
     def note_sent_epoch(self, epoch: int) -> None:
         """Note that the client gets a context of this epoch for its next model request."""
         self.last_sent_epoch, self.awaits_answer = epoch, True
+        self._expected = Expected(messages=len(self.state.originals), cost=self.predict_cost())
 
     def _catch_up(self) -> None:
         """Set `last_sent_epoch` to the current epoch, if the client has the current view and does not wait

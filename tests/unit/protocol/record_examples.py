@@ -155,6 +155,7 @@ def _conversation(told: Recorder, work: Path) -> None:
 
 
 def _time_travel(told: Recorder, work: Path) -> None:
+    told.call("session/cost", session_id="demo")
     told.call("session/history", session_id="demo", limit=2)
     told.call("session/search", session_id="demo", query="sentinel")
     told.call("session/expand", session_id="demo", entry_ids=["e2"])

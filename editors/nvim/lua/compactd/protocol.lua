@@ -79,6 +79,11 @@
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field format? string|nil The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`: the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages` as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same provider's format.
 
+--- Params of a method that takes only a session.
+---@class compactd.SessionParams
+---@field session_id string Id of the session. It must be open here, except for `session/delete`.
+---@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
+
 --- Params of `session/compact`. At most one of `keep_recent`, `keep_messages` and `target_tokens` may be given.
 ---@class compactd.CompactParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
@@ -128,11 +133,6 @@
 ---@class compactd.UndoParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field force? boolean|nil True: undo even if the context then exceeds the window, which is otherwise refused with error 1008 (CannotFit). The next `turn/begin` then compacts again, or fails with error 1008 (CannotFit).
-
---- Params of a method that takes only a session.
----@class compactd.SessionParams
----@field session_id string Id of the session. It must be open here, except for `session/delete`.
----@field workDoneToken? string|integer LSP's progress token, chosen by the client. `$/progress` reports on this request with it until the request is answered.
 
 --- No params, or an empty result.
 ---@class compactd.Nothing
@@ -397,6 +397,12 @@
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" `fits`: nothing needs to be done. `due`: a compaction is due. `over`: the next request is too large to be sent as it is.
 ---@field epoch integer Number of the context, from 1. It rises when the context changes in another way than by an append. A usage report for an older epoch counts for billing only.
+---@field cost? compactd.UsageCost What the session cost. Left out before the first usage report.
+
+--- What the usage reports of a session cost, in US dollars at list prices. `session/cost` has the bill.
+---@class compactd.UsageCost
+---@field billed number|nil All requests and summaries so far; null if the price of some is not known.
+---@field last number|nil The request that was answered last; null if its price is not known.
 
 --- A setting that was given but is ignored, because its source is not trusted to set it.
 ---@class compactd.IgnoredSetting
@@ -446,6 +452,49 @@
 ---@class compactd.CacheBreakpoint
 ---@field at "tools"|"system"|"summary"|"messages" What ends there: the tools, the system prompt, the summary of a compaction, or a message.
 ---@field ttl "5m"|"1h" How long the provider keeps it after it was last read.
+
+--- Result of `session/cost`: what the session cost, at list prices, by the usage reports of its requests. A number that is not known is null; it is never guessed.
+---@class compactd.CostResult
+---@field currency "USD" The currency of all amounts.
+---@field billed number|nil All requests and summaries; null if the price of some is not known.
+---@field predicted number|nil What the requests were predicted to cost before they were answered, all those together that have a prediction; null if none has.
+---@field requests integer How many requests of the conversation have a usage report.
+---@field by_kind compactd.CostByKind The parts of `billed`.
+---@field tokens compactd.TokensByKind The tokens that were billed.
+---@field rebuilds compactd.CacheRebuild[] The requests that built the provider's cache again, oldest first. Fewer than 1,000 tokens do not count.
+---@field next compactd.NextCost What the next request will cost.
+---@field prices string Where the prices are from, and the day on which they were read.
+---@field unknown string[] Sentences about what is not known, for a person; empty if everything is.
+
+--- What each kind of tokens cost, in US dollars; null if the price of some is not known.
+---@class compactd.CostByKind
+---@field input number|nil Input that was neither read from the provider's cache nor written to it.
+---@field cache_read number|nil Input that was read from the cache.
+---@field cache_write_5m number|nil Input that was written to the cache for the provider's usual time, which is 5 minutes at Anthropic.
+---@field cache_write_1h number|nil Input that was written to the cache for an hour or longer.
+---@field output number|nil Output, reasoning included.
+---@field summary number|nil Requests for summaries, by a model that compactd asked or by the provider itself. Input and output.
+
+--- Tokens of each kind, as in `by_kind`.
+---@class compactd.TokensByKind
+---@field input integer Input that was neither read from the provider's cache nor written to it.
+---@field cache_read integer Input that was read from the cache.
+---@field cache_write_5m integer Input that was written to the cache for the provider's usual time.
+---@field cache_write_1h integer Input that was written to the cache for an hour or longer.
+---@field output integer Output, reasoning included.
+---@field summary integer Input and output of requests for summaries.
+
+--- A request that paid again for tokens which the provider's cache had held.
+---@class compactd.CacheRebuild
+---@field entry_id string|nil The answer to the request; null if it was not appended.
+---@field cause "compaction"|"prune"|"model"|"system"|"tools"|"messages"|"expired"|"unknown" What changed since the request before: the context by a `compaction` or a `prune`, the `model`, the `system` prompt, the `tools`, or the `messages` (by an undo, a redo, a branch or a redaction). `expired`: nothing, but the cache was not used for longer than it lasts. `unknown`: nothing that compactd knows.
+---@field tokens integer The tokens that were paid for again.
+---@field cost number|nil What they cost more than a read from the cache, in US dollars; null if the price is not known.
+
+--- What the next request will cost, in US dollars. The size of its answer is that of the last ones.
+---@class compactd.NextCost
+---@field now number|nil As the context is; null if the model's price is not known.
+---@field compacted number|nil After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if the price is not known, or if a compaction would not make the request smaller.
 
 --- What a compaction did, or why it did nothing. Token counts are for the whole request.
 ---@class compactd.CompactionResult
@@ -506,8 +555,20 @@
 ---@field output_tokens integer Output tokens, reasoning included.
 ---@field cache_read_tokens integer Input that was read from the provider's cache.
 ---@field cache_write_tokens integer Input that was written to the provider's cache.
+---@field cache_write_1h_tokens integer The part of `cache_write_tokens` that stays in the cache for an hour or longer. The rest stays for the provider's usual time (5 minutes at Anthropic).
 ---@field reasoning_tokens integer The part of `output_tokens` that was reasoning.
 ---@field context_window integer|nil The model's window, if the report names it.
+---@field context_tokens? integer The size of the context, if the input above is not that: if the provider asked the model several times for one answer, the input is the sum of all, and the context is that of the last. Otherwise left out.
+---@field cleared_tokens? integer Input that the provider left out because the request told it to clear old tool results or thinking (Anthropic's context editing). It is not in the input above. Left out if the report names none.
+---@field summary? compactd.SummaryUsage What the provider's own compaction took, in addition to the tokens above. Left out without one.
+
+--- The tokens of a summary that a provider wrote while it answered a request.
+---@class compactd.SummaryUsage
+---@field input_tokens? integer Input tokens, not counting those read from or written to the cache.
+---@field output_tokens? integer Output tokens: the summary.
+---@field cache_read_tokens? integer Input that was read from the provider's cache.
+---@field cache_write_tokens? integer Input that was written to the provider's cache.
+---@field cache_write_1h_tokens? integer The part of `cache_write_tokens` that stays in the cache for an hour or longer.
 
 --- What no compaction can remove, in tokens.
 ---@class compactd.Floor
@@ -1296,6 +1357,8 @@ return {
     ["session/append"] = { params = "compactd.AppendParams", result = "compactd.AppendResult" },
     --- Returns what the next model request must contain. It is always valid for the provider of `format`.
     ["session/context"] = { params = "compactd.ContextParams", result = "compactd.ContextResult" },
+    --- Returns what the session cost so far: by kind of token, what was paid for again because the provider's cache was built again and why, and what the next request will cost.
+    ["session/cost"] = { params = "compactd.SessionParams", result = "compactd.CostResult" },
     --- Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` and `session/search` return the originals, and `session/undo` restores them to the context.
     ["session/compact"] = { params = "compactd.CompactParams", result = "compactd.CompactionResult" },
     --- Returns every message ever appended, compacted or not, with the compactions between them.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from compactd.core.models.cost import price
+from compactd.core.cost.price import price
 from compactd.core.models.registry import Pricing
 from compactd.core.tokens.usage import context_size, normalise
 from compactd.protocol.messages import Message

@@ -11,7 +11,7 @@ from compactd.cli.inspect.bar import NAMES, share
 from compactd.cli.inspect.context import NOT_IN_FILE
 from compactd.cli.inspect.growth import GrowthPoint, thin
 from compactd.cli.inspect.render import TILES, Figure, Inspected, figures_of, preview_rows, preview_text
-from compactd.core.models.cost import price
+from compactd.core.cost.price import price
 from compactd.core.tokens.usage import context_size, normalise
 
 KINDS = {

@@ -33,11 +33,13 @@ class _CacheCreation(Struct):
 
 
 class _Usage(Struct):
+    type: str = ""
     input_tokens: _Number = None
     output_tokens: _Number = None
     cache_creation_input_tokens: _Number = None
     cache_read_input_tokens: _Number = None
     cache_creation: _CacheCreation | None = None
+    iterations: list[_Usage] | None = None
 
 
 class _Message(Struct):
@@ -73,6 +75,11 @@ _progress = msgspec.json.Decoder(_Progress).decode
 _fork = msgspec.json.Decoder(_Fork).decode
 
 
+def _written_for_an_hour(usage: _Usage) -> int:
+    written, lasting = count(usage.cache_creation_input_tokens), usage.cache_creation
+    return min(written, count(lasting.ephemeral_1h_input_tokens)) if lasting else 0
+
+
 class Reader:
     """Adds the requests of a Claude Code file to `usage`, line by line."""
 
@@ -104,17 +111,17 @@ class Reader:
         if outer.forked_from and not usage.parent_id:
             usage.parent_id = _fork(outer.forked_from).session_id
         identity = f"{message.id}:{record.request_id or ''}" if message.id else record.uuid or ""
-        written = count(reported.cache_creation_input_tokens)
-        lasting = reported.cache_creation
+        # The provider's own compactions are not in the other numbers.
+        parts = [reported, *(part for part in reported.iterations or () if part.type == "compaction")]
         request = Request(
             key=key_of(identity) if identity else 0,
             at=seconds(record.timestamp),
             model=usage.model_index("", message.model or ""),
-            input=count(reported.input_tokens),
-            output=count(reported.output_tokens),
-            cache_write=written,
-            cache_write_1h=min(written, count(lasting.ephemeral_1h_input_tokens)) if lasting else 0,
-            cache_read=count(reported.cache_read_input_tokens),
+            input=sum(count(part.input_tokens) for part in parts),
+            output=sum(count(part.output_tokens) for part in parts),
+            cache_write=sum(count(part.cache_creation_input_tokens) for part in parts),
+            cache_write_1h=sum(_written_for_an_hour(part) for part in parts),
+            cache_read=sum(count(part.cache_read_input_tokens) for part in parts),
             cost=dollars(record.cost_usd),
         )
         place = self._places.get(request.key) if request.key else None

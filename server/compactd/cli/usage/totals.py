@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage, Request
-from compactd.core.models.cost import price
+from compactd.core.cost.price import price
 from compactd.core.models.lookup import Pricing
 from compactd.protocol.messages import Usage
 
@@ -203,8 +203,9 @@ def _price(used: Request | Sum, rates: Pricing) -> float:
         output_tokens=used.output,
         cache_read_tokens=used.cache_read,
         cache_write_tokens=used.cache_write,
+        cache_write_1h_tokens=used.cache_write_1h,
     )
-    return price(usage, rates, one_hour_write_tokens=used.cache_write_1h) or 0.0
+    return price(usage, rates) or 0.0
 
 
 def _model_name(model: tuple[str, str]) -> str:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.history.entries import EntryId, UsageReported
-from compactd.core.tokens.usage import context_size, visible_output
+from compactd.core.tokens.usage import sent_size, visible_output
 
 MIN_SLOPE = 0.7
 MAX_SLOPE = 2.0
@@ -226,10 +226,11 @@ class Calibrator:
         """Learn from the usage report `entry`, on which the context size is now based. All numbers are
         tokens.
 
-        `before` is (`SessionState.base`, `SessionState.trailing`) before this report. `answer` is the
-        estimate of the message that the report belongs to, None if it is not in the view. `trailing` is the
-        estimate of everything after the request, the answer included. `estimated` is the estimate of the
-        whole context: system prompt, tools, messages and answer.
+        `before` is (`sent_size` of the last report, `SessionState.trailing`) before this report; the first is
+        None if the size was not based on a report. What a provider cleared from a request is counted, because
+        the estimates include it. `answer` is the estimate of the message that the report belongs to, None if
+        it is not in the view. `trailing` is the estimate of everything after the request, the answer
+        included. `estimated` is the estimate of the whole context: system prompt, tools, messages and answer.
         """
         if entry.estimator and self._estimator is not None:
             # If no message came since the estimator changed, only the report shows the change.
@@ -238,7 +239,7 @@ class Calibrator:
         if answer is None or self._estimator is None:
             self.forget()
             return
-        size = context_size(entry.usage)
+        size = sent_size(entry.usage)
         counted = visible_output(entry.usage) if entry.reported_output else answer
         self.answer, self._reported = AnswerSize(counted, answer, entry.reported_output), entry.entry_id
         since = trailing - counted + answer

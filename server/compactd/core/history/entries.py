@@ -18,10 +18,13 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.core.cost.ledger import Cause
 from compactd.core.history.lazy_message import LazyMessage
 from compactd.protocol.messages import NULL, CompactionResult, Message, Meta, Text, ToolResult, Trigger, Usage
 
 EntryId = str
+Part = Literal["tools", "system", "messages"]
+"""A part of a request."""
 _MAX_DIGITS = 18
 
 
@@ -87,6 +90,19 @@ class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_default
     estimator: str = ""
     """The estimator that the session used. An empty text means the estimator that counted the last
     message."""
+    is_side: bool = False
+    """Whether the request was not one of the conversation: a sub-agent's, in an imported file. It is billed
+    only."""
+    model: str | None = None
+    """The model that answered, if an imported file names another one than the session's."""
+    predicted: float | None = None
+    """What the request was predicted to cost before it was answered, in US dollars. Versions before 2026-12
+    leave out this field and those below."""
+    cause: Cause | None = None
+    """Why the provider's cache was built again by this request; None if it was not."""
+    first_change: Part | None = None
+    """The first part of the request that differed from the request before, other than by added messages. None
+    if there was none, or if the client did not ask compactd for the request."""
 
 
 class CompactionBegun(Struct, frozen=True, kw_only=True, tag="compaction_start"):
@@ -104,6 +120,11 @@ class CompactionEnded(Struct, frozen=True, kw_only=True, tag="compaction_end", o
     compaction_id: str
     status: str
     reason: str = ""
+    summary_usage: Usage | None = None
+    """What the model that was asked for a summary reported; None if none was asked."""
+    summary_model: str | None = None
+    summary_cost: float | None = None
+    """The cost of `summary_usage`, in US dollars; None if the model's prices were not known."""
 
 
 class Compacted(Struct, frozen=True, kw_only=True, tag="compaction", omit_defaults=True):
@@ -132,6 +153,9 @@ class Compacted(Struct, frozen=True, kw_only=True, tag="compaction", omit_defaul
     estimator: str = ""
     """The estimator that counted the summary and the stubs. An empty text means the estimator that counted
     the message before this entry."""
+    summary_model: str | None = None
+    """The model that was asked for a summary, also if `result.model` is left out because its answers did not
+    become the summary."""
 
 
 class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True):
@@ -148,6 +172,11 @@ class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True)
     estimator: str = ""
     """The estimator that counted the stubs. An empty text means the estimator that counted the message before
     this entry."""
+    summary_usage: Usage | None = None
+    """What the model that was asked for a summary reported; None if none was asked."""
+    summary_model: str | None = None
+    summary_cost: float | None = None
+    """The cost of `summary_usage`, in US dollars; None if the model's prices were not known."""
 
 
 class Undone(Struct, frozen=True, kw_only=True, tag="undo"):

@@ -40,9 +40,10 @@ from compactd.core.history.entries import (
 )
 from compactd.core.history.lazy_message import Decode, LazyMessage
 from compactd.core.history.titles import says_little, title_of
+from compactd.core.history.usage_log import UsageLog
 from compactd.core.history.view import CountMessage, Recount, build_view, entry_index, tokens_behind
 from compactd.core.history.view_cache import ViewCache
-from compactd.core.tokens.usage import Billing, context_size
+from compactd.core.tokens.usage import Billing, context_size, sent_size
 from compactd.protocol.messages import NULL, Message
 
 MAX_TITLE_MESSAGES = 50
@@ -116,6 +117,7 @@ class SessionState:
         """The epoch at which the view's messages last changed other than by an append, or the model last
         changed."""
         self.billing = Billing()
+        self.usage_log = UsageLog()
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
         self.base: int | None = None
@@ -250,9 +252,11 @@ class SessionState:
                 self._step(entry)
             case Undone():
                 self.in_force.undo(entry.target)
+                self.usage_log.note("messages", entry.epoch)
                 self._change_view(entry.epoch)
             case Redone():
                 self.in_force.redo(entry.target)
+                self.usage_log.note("messages", entry.epoch)
                 self._change_view(entry.epoch)
             case Branched():
                 self._branch(entry)
@@ -266,6 +270,7 @@ class SessionState:
                 if entry.limit is not None:
                     self.sighting = entry if entry.doubtful else None
             case ModelSet():
+                self.usage_log.note_model(self.model, entry)
                 self.model, self.rejected, self.reported_window = entry, None, None
                 self.sighting = None
                 if entry.epoch != self.epoch:
@@ -279,9 +284,11 @@ class SessionState:
                 self.timeline.append(entry)
             case CompactionEnded():
                 self.ended[entry.compaction_id] = entry
+                self.usage_log.add_ended(entry)
             case Redacted():
                 self.redacted.update(entry.entry_ids)
                 self.snapshots.clear()
+                self.usage_log.note("messages", entry.epoch)
                 self._forget_base(entry.epoch)
             case Snapshot():
                 self.snapshots.append(entry)
@@ -357,10 +364,13 @@ class SessionState:
     def _report(self, entry: UsageReported) -> None:
         usage = entry.usage
         self.billing.add(usage)
+        self.usage_log.add(entry, self.model)
         self.reported_window = usage.context_window or self.reported_window
         if not entry.is_base or entry.epoch != self.epoch:
             return
-        before, self.last_report = (self.base, self.trailing), entry
+        last, self.last_report = self.last_report, entry
+        sent = None if self.base is None or last is None else sent_size(last.usage)
+        before = (sent, self.trailing)
         self.base = context_size(usage)
         self.trailing = max(0, usage.output_tokens - usage.reasoning_tokens) if entry.reported_output else 0
         if entry.entry_id is None:
@@ -374,6 +384,7 @@ class SessionState:
 
     def _step(self, entry: ViewStep) -> None:
         self.in_force.add(entry)
+        self.usage_log.add_step(entry)
         self._step_estimators[entry.id] = entry.estimator or self._newest_estimator
         if entry.compaction_id is not None:
             self.done.add(entry.compaction_id)
@@ -385,12 +396,18 @@ class SessionState:
     def _branch(self, entry: Branched) -> None:
         self.path = line_to(self._parents, entry.entry_id)
         self.in_force.branch(self.path)
+        self.usage_log.note("messages", entry.epoch)
         self.kept = ViewCache()
         self._change_view(entry.epoch)
 
     def _set(self, entry: SettingsSet) -> None:
         if entry.compaction != NULL:
             self.given[entry.layer] = entry.compaction
+        epoch = self.epoch if entry.epoch is None else entry.epoch
+        if entry.system_prompt is not None and entry.system_prompt != (self.system_prompt or ""):
+            self.usage_log.note("system", epoch)
+        if entry.tools is not None and entry.tools != self.tools:
+            self.usage_log.note("tools", epoch)
         if entry.system_prompt is not None:
             self.system_prompt = entry.system_prompt
         if entry.tools is not None:

@@ -6,6 +6,7 @@ The lookup itself is in `registry.py`, which is only imported when it is needed.
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.protocol.messages import Confidence
 
@@ -25,6 +26,7 @@ class PriceStep(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
 
 
 class Pricing(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -34,9 +36,30 @@ class Pricing(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+    """A write that stays for the provider's usual time (5 minutes at Anthropic)."""
+    cache_write_1h: float | None = None
+    """A write that stays for an hour."""
     steps: tuple[PriceStep, ...] = ()
     """Higher prices for large requests, by ascending `above`. The last step whose `above` is exceeded applies
     to the whole request."""
+
+
+ONE_HOUR_WRITE = 2.0
+"""The price of a cache write that lasts an hour, as a multiple of the input price, for Claude's models (read
+at platform.claude.com, "Prompt caching", "Pricing", 2026-11). The price lists that the registry is built from
+have only one price of writes, the one for 5 minutes: 1.25 times the input price."""
+
+
+def with_hour_writes(pricing: Pricing | None) -> Pricing | None:
+    """Return the prices of a Claude model with those of writes for an hour. A list without prices of writes
+    stays as it is. O(steps)."""
+    if pricing is None or pricing.cache_write is None or pricing.cache_write_1h is not None:
+        return pricing
+    steps = tuple(
+        step if step.cache_write is None else replace(step, cache_write_1h=step.input * ONE_HOUR_WRITE)
+        for step in pricing.steps
+    )
+    return replace(pricing, cache_write_1h=pricing.input * ONE_HOUR_WRITE, steps=steps)
 
 
 class Lookup(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from compactd.core.models.aliases import ALIASES, newest
-from compactd.core.models.lookup import Lookup, Tried
+from compactd.core.models.lookup import Lookup, Tried, with_hour_writes
 from compactd.core.models.names import ModelName, last_part, name_key, tokenizer_of, without_date
 from compactd.core.models.open_weights import OPEN_WEIGHTS, weights_of
 from compactd.core.models.rows import ModelRow, ModelRows, is_router
@@ -427,6 +427,6 @@ def _answer(name: ModelName, row: ModelRow, how: str, confidence: Confidence = "
         source=" + ".join(row.src) if name.window is None else "selector",
         how=how if name.window is None else f"{how}, window as selected",
         tokenizer=row.tokenizer or tokenizer_of(name_key(row.id)),
-        pricing=row.prices,
+        pricing=with_hour_writes(row.prices) if "claude" in row.id.lower() else row.prices,
         retired=row.retired,
     )

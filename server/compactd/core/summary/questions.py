@@ -41,6 +41,7 @@ from compactd.core.summary.prompts import (
 from compactd.core.summary.transcript import chunks, conversation, paragraphs
 from compactd.core.summary.turn_prefix import HEADING
 from compactd.core.text.summary_format import NATURE, OLD_NATURES
+from compactd.core.tokens.usage import context_size
 from compactd.protocol.messages import Usage
 
 MIN_OUTPUT_TOKENS = 256
@@ -260,7 +261,7 @@ def _run_together(
         answers = yield tuple(waiting.values())
         for at, answer in zip(tuple(waiting), answers, strict=True):
             if isinstance(answer, ModelReply) and answer.usage is not None:
-                usage = _sum(usage, answer.usage)
+                usage = add_reports(usage, answer.usage)
             try:
                 waiting[at] = threads[at].send(answer)
             except StopIteration as end:
@@ -269,7 +270,8 @@ def _run_together(
     return [ends[at] for at in range(len(threads))], usage
 
 
-def _sum(usage: Usage | None, more: Usage) -> Usage:
+def add_reports(usage: Usage | None, more: Usage) -> Usage:
+    """Return both reports as one. Its context is the larger one, which decides about the price."""
     if usage is None:
         return more
     return Usage(
@@ -277,8 +279,10 @@ def _sum(usage: Usage | None, more: Usage) -> Usage:
         output_tokens=usage.output_tokens + more.output_tokens,
         cache_read_tokens=usage.cache_read_tokens + more.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens + more.cache_write_tokens,
+        cache_write_1h_tokens=usage.cache_write_1h_tokens + more.cache_write_1h_tokens,
         reasoning_tokens=usage.reasoning_tokens + more.reasoning_tokens,
         context_window=more.context_window or usage.context_window,
+        context_tokens=max(context_size(usage), context_size(more)),
     )
 
 

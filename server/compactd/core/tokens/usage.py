@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
 
 from compactd.protocol.errors import InvalidParams
-from compactd.protocol.messages import Usage
+from compactd.protocol.messages import SummaryUsage, Usage
 
 MAX_TOKENS = 2**53
 """The largest number of tokens that is accepted. Larger JSON numbers are not exact in every parser."""
@@ -34,17 +35,31 @@ class Billing:
 
     def add(self, usage: Usage) -> None:
         """Add the tokens of one report to the sums."""
-        self.prompt += context_size(usage)
+        self.prompt += billed_input(usage)
         self.completion += usage.output_tokens
         self.cache_read += usage.cache_read_tokens
         self.cache_write += usage.cache_write_tokens
         self.reasoning += usage.reasoning_tokens
 
 
-def context_size(usage: Usage) -> int:
-    """Return the tokens that the request took in the window: input, cache read and cache write. 0 means
-    that the report does not say."""
+def billed_input(usage: Usage) -> int:
+    """Return the tokens of the input, cache read and cache write included. The provider's own compaction is
+    not included."""
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+
+
+def context_size(usage: Usage) -> int:
+    """Return the tokens that the request took in the window: input, cache read and cache write, if the
+    provider asked the model once. 0 means that the report does not say."""
+    if isinstance(usage.context_tokens, UnsetType):
+        return billed_input(usage)
+    return usage.context_tokens
+
+
+def sent_size(usage: Usage) -> int:
+    """Return the tokens of the request as the client sent it: `context_size`, and what the provider cleared
+    from it."""
+    return context_size(usage) + (0 if isinstance(usage.cleared_tokens, UnsetType) else usage.cleared_tokens)
 
 
 def visible_output(usage: Usage) -> int:
@@ -59,6 +74,9 @@ def normalise(raw: bytes | Raw, path: str = "$.usage") -> tuple[Usage, bool]:
     In the result, the input excludes the cache and the output includes reasoning. A missing or null field
     counts as 0. So an object that names nothing gives `Usage()`, and a report whose `context_size` is 0 says
     nothing about the request's size.
+
+    A report that contradicts itself is not refused. A part that is larger than its whole is taken to be as
+    large as the whole.
 
     Raises `InvalidParams`, with the path of the field below `path`, if the value is not an object, or if a
     number is negative, fractional, above `MAX_TOKENS` or not a number.
@@ -147,6 +165,22 @@ class _Fields:
             return _Fields(value, f"{self.path}.{name}")
         return _Fields({}, self.path)
 
+    def each(self, name: str) -> list[_Fields]:
+        """Return the fields of each object in the list `name`; empty if it is missing or null. Raises
+        `InvalidParams` if the value is not a list of objects."""
+        value = self.value.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise InvalidParams("this field of a usage report must be a list", f"{self.path}.{name}")
+        found: list[_Fields] = []
+        for index, one in enumerate(value):
+            path = f"{self.path}.{name}[{index}]"
+            if not isinstance(one, dict):
+                raise InvalidParams("this entry of a usage report must be an object", path)
+            found.append(_Fields(one, path))
+        return found
+
 
 def _result(
     fields: _Fields,
@@ -155,6 +189,7 @@ def _result(
     *,
     cache_read: int | None = None,
     cache_write: int | None = None,
+    cache_write_1h: int | None = None,
     reasoning: int | None = None,
     cache_in_input: bool = False,
 ) -> tuple[Usage, bool]:
@@ -163,17 +198,21 @@ def _result(
     fresh = input_tokens or 0
     read = cache_read or 0
     written = cache_write or 0
+    thought = reasoning or 0
     if cache_in_input:
         read = min(read, fresh)
         written = min(written, fresh - read)
         fresh -= read + written
+    if output_tokens is not None:
+        thought = min(thought, output_tokens)
     return (
         Usage(
             input_tokens=fresh,
             output_tokens=output_tokens or 0,
             cache_read_tokens=read,
             cache_write_tokens=written,
-            reasoning_tokens=reasoning or 0,
+            cache_write_1h_tokens=min(written, cache_write_1h or 0),
+            reasoning_tokens=thought,
             context_window=fields.number("context_window", "contextWindow") or None,
         ),
         output_tokens is not None,
@@ -184,9 +223,10 @@ def _openai_chat(fields: _Fields) -> tuple[Usage, bool]:
     """Read a usage report in the format of OpenAI's Chat Completions, which other APIs imitate. Its
     `prompt_tokens` include the cached tokens.
 
-    DeepSeek's field for cached tokens is `prompt_cache_hit_tokens`, Moonshot's `cached_tokens`. OpenRouter's
-    field for cache writes is `prompt_tokens_details.cache_write_tokens`. LiteLLM also sends fields with
-    Anthropic's names; unlike Anthropic's, its input tokens include the cached ones.
+    DeepSeek's field for cached tokens is `prompt_cache_hit_tokens`, Moonshot's `cached_tokens`. The field for
+    cache writes is `prompt_tokens_details.cache_write_tokens` at OpenRouter, and at OpenAI from GPT-5.6 on.
+    LiteLLM also sends fields with Anthropic's names; unlike Anthropic's, its input tokens include the cached
+    ones.
     """
     prompt = fields.inside("prompt_tokens_details")
     completion = fields.inside("completion_tokens_details")
@@ -204,6 +244,7 @@ def _openai_chat(fields: _Fields) -> tuple[Usage, bool]:
             prompt.number("cache_write_tokens", "cache_creation_tokens"),
             fields.number("cache_creation_input_tokens", "cache_write_tokens"),
         ),
+        cache_write_1h=_lasting(fields, prompt),
         reasoning=_first(completion.number("reasoning_tokens"), fields.number("reasoning_tokens")),
         cache_in_input=True,
     )
@@ -214,23 +255,86 @@ def _input_tokens(fields: _Fields) -> tuple[Usage, bool]:
 
     A report of OpenAI's has `input_tokens_details`, or `cached_input_tokens` in Codex; its input includes the
     cached tokens. The input of the other two excludes them.
+
+    In Anthropic's, `iterations` has a report for each time that the model was asked for the answer. Those of
+    type `compaction` are not in the other fields. `context_management.applied_edits` is a field of the answer
+    next to its usage; a client may add it to the report (SDK anthropic 2.12.0, 2026-11).
     """
     inner = fields.inside("input_tokens_details")
     outer = fields.inside("output_tokens_details")
     included = _first(inner.number("cached_tokens"), fields.number("cached_input_tokens", "cached_tokens"))
-    return _result(
+    usage, names_output = _result(
         fields,
         fields.number("input_tokens"),
         fields.number("output_tokens"),
         cache_read=_first(included, fields.number("cache_read_input_tokens", "cache_read_tokens")),
-        cache_write=_first(
-            inner.number("cache_write_tokens", "cache_creation_tokens"),
-            fields.number("cache_creation_input_tokens", "cache_write_tokens"),
-        ),
+        cache_write=_first(inner.number("cache_write_tokens", "cache_creation_tokens"), _written(fields)),
+        cache_write_1h=_lasting(fields, inner),
         reasoning=_first(
-            outer.number("reasoning_tokens"), fields.number("reasoning_tokens", "reasoning_output_tokens")
+            outer.number("reasoning_tokens", "thinking_tokens"),
+            fields.number("reasoning_tokens", "reasoning_output_tokens"),
         ),
         cache_in_input=included is not None,
+    )
+    if not fields.has("iterations", "context_management", "context_tokens", "cleared_tokens", "summary"):
+        return usage, names_output
+    return _with_iterations(usage, fields), names_output
+
+
+def _with_iterations(usage: Usage, fields: _Fields) -> Usage:
+    """Return `usage` with what `iterations` and `context_management` say, or the fields in which compactd
+    itself reports the same."""
+    size, parts = fields.number("context_tokens"), [fields.inside("summary")] if fields.has("summary") else []
+    for iteration in fields.each("iterations"):
+        kind = iteration.value.get("type")
+        if kind == "message":
+            size = billed_input(_input_tokens(iteration)[0])
+        elif kind == "compaction":
+            parts.append(iteration)
+    edits = fields.inside("context_management").each("applied_edits")
+    cleared = _sum(*(edit.number("cleared_input_tokens") for edit in edits), fields.number("cleared_tokens"))
+    known = billed_input(usage)
+    return replace(
+        usage,
+        context_tokens=UNSET if size is None or size >= known else size,
+        cleared_tokens=cleared or UNSET,
+        summary=_summary([_input_tokens(part)[0] for part in parts]),
+    )
+
+
+def _summary(parts: list[Usage]) -> SummaryUsage | UnsetType:
+    """Return the sum of the reports on the provider's own compactions."""
+    if not any(billed_input(part) + part.output_tokens for part in parts):
+        return UNSET
+    return SummaryUsage(
+        input_tokens=sum(part.input_tokens for part in parts),
+        output_tokens=sum(part.output_tokens for part in parts),
+        cache_read_tokens=sum(part.cache_read_tokens for part in parts),
+        cache_write_tokens=sum(part.cache_write_tokens for part in parts),
+        cache_write_1h_tokens=sum(part.cache_write_1h_tokens for part in parts),
+    )
+
+
+def _written(fields: _Fields) -> int | None:
+    """Return the tokens that were written to Anthropic's cache. If only the parts by lifetime are named,
+    return their sum."""
+    written = fields.number("cache_creation_input_tokens", "cache_write_tokens")
+    if written is not None:
+        return written
+    parts = fields.inside("cache_creation")
+    return _sum(parts.number("ephemeral_5m_input_tokens"), parts.number("ephemeral_1h_input_tokens"))
+
+
+def _lasting(fields: _Fields, details: _Fields) -> int | None:
+    """Return the tokens that were written to the cache for an hour or longer: in Anthropic's `cache_creation`
+    (LiteLLM passes it on in `details`), or in OpenAI's `cache_write_tokens_details` (SDK openai 3.54.0,
+    2026-11)."""
+    name = "ephemeral_1h_input_tokens"
+    return _first(
+        fields.inside("cache_creation").number(name),
+        details.inside("cache_creation_token_details").number(name),
+        details.inside("cache_write_tokens_details").number("ttl_12h_tokens"),
+        fields.number("cache_write_1h_tokens"),
     )
 
 
@@ -253,14 +357,19 @@ def _gemini(fields: _Fields) -> tuple[Usage, bool]:
 
 def _camel(fields: _Fields) -> tuple[Usage, bool]:
     """Read a report with `inputTokens`: Bedrock's (`cacheReadInputTokens`; the input excludes the cache) or
-    the AI SDK's (`cachedInputTokens`; the input includes the cache)."""
+    the AI SDK's (`cachedInputTokens`; the input includes the cache). Bedrock's `cacheDetails` has the tokens
+    that were written for each lifetime (AWS's API, `CacheDetail`; not seen in a recording, 2026-11)."""
     included = fields.number("cachedInputTokens")
+    lasting = [
+        one.number("inputTokens") for one in fields.each("cacheDetails") if one.value.get("ttl") == "1h"
+    ]
     return _result(
         fields,
         fields.number("inputTokens"),
         fields.number("outputTokens"),
         cache_read=_first(included, fields.number("cacheReadInputTokens")),
         cache_write=fields.number("cacheWriteInputTokens"),
+        cache_write_1h=_sum(*lasting),
         reasoning=fields.number("reasoningTokens"),
         cache_in_input=included is not None,
     )

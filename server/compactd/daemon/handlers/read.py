@@ -13,6 +13,7 @@ from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.base import render
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams, StorageFailed
+from compactd.session.cost_report import cost_report
 from compactd.session.prompt_cache import prepare_request
 from compactd.session.search import search
 
@@ -56,6 +57,10 @@ class ReadHandlers(HandlerGroup):
             )
 
         return context() if is_quick(view.items) else self._daemon.in_worker(context)
+
+    def session_cost(self, params: wire.SessionParams, request: Request) -> wire.CostResult:
+        """Return what the session cost so far, and what its next request will cost."""
+        return cost_report(self._sessions.get(params.session_id))
 
     def session_history(self, params: wire.HistoryParams, request: Request) -> Handled:
         """Return the session's history. If the params name an entry, start with that entry.

@@ -35,6 +35,7 @@ from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.formats.agents.claude_code_queue import Between, Delivered, Queue
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import (
+    FileRequest,
     SessionBuilder,
     SessionFile,
     is_true,
@@ -204,11 +205,20 @@ class _Answer(Struct, kw_only=True):
     blocks: list[Block]
     usage: Raw | None = None
     stop_reason: str | None = None
+    request: str = ""
+    """What identifies the request; empty if nothing does."""
+
+
+def _identity(record: dict[str, Raw], answer_id: str | None) -> str:
+    """Return what identifies the request of an answer; empty if nothing does."""
+    if answer_id:
+        return f"{answer_id}:{text_field(record, 'requestId') or ''}"
+    return text_field(record, "uuid") or ""
 
 
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. A record that cannot be read is skipped with a warning. O(bytes)."""
-    reading = ClaudeCodeReader()
+    reading = ClaudeCodeReader(reads_requests=True)
     reading.feed(data)
     reading.close()
     return reading.session.finish()
@@ -231,7 +241,9 @@ def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[
 class ClaudeCodeReader:
     """A session that is being read record by record."""
 
-    def __init__(self, between: Between | None = None) -> None:
+    def __init__(self, between: Between | None = None, *, reads_requests: bool = False) -> None:
+        """`reads_requests`: whether `SessionFile.requests` is needed, which has those of sub-agents too."""
+        self._reads_requests = reads_requests
         between = between or Between()
         self.session = SessionBuilder("claude-code")
         self._seen: set[str] = set()
@@ -264,6 +276,8 @@ class ClaudeCodeReader:
     def record(self, record: dict[str, Raw]) -> None:
         """Read the next record. Raise `CompactdError` if it cannot be read."""
         kind = text_field(record, "type")
+        if self._reads_requests and kind in ("assistant", "progress"):
+            self._request(record)
         if kind == "queue-operation":
             self._queue_operation(record)
         if kind in ("summary", "custom-title", "ai-title"):
@@ -401,11 +415,36 @@ class ClaudeCodeReader:
                 self._place_delivered(at, is_answer=True)
             self._queue.answer_began()
             self._is_after_result = False
-            answer = self._answer = _Answer(answer_id=answer_id, uuid=uuid, created_at=at, blocks=[])
+            answer = self._answer = _Answer(
+                answer_id=answer_id,
+                uuid=uuid,
+                created_at=at,
+                blocks=[],
+                request=_identity(record, answer_id),
+            )
         answer.blocks.extend(blocks)
         answer.usage = message.get("usage", answer.usage)
         answer.stop_reason = text_field(message, "stop_reason") or answer.stop_reason
         self._names.update((block.call_id, block.name) for block in blocks if isinstance(block, ToolCall))
+
+    def _request(self, record: dict[str, Raw]) -> None:
+        """Read the usage report of an answer, in the conversation or in a sub-agent's. A later record of the
+        same request has the final numbers (`cli/usage/claude_code.py`)."""
+        inner = record
+        if text_field(record, "type") == "progress":
+            inner = object_in(object_in(record, "data"), "message")
+        message = object_in(inner, "message")
+        model, usage = text_field(message, "model") or "", message.get("usage", NULL)
+        if usage == NULL or model == "<synthetic>":
+            return
+        requests = self.session.requests
+        identity = _identity(inner, text_field(message, "id")) or f"#{len(requests)}"
+        at = unix_seconds(text_field(inner, "timestamp"))
+        known = requests.get(identity)
+        if known is None:
+            requests[identity] = FileRequest(usage=usage, model=model, at=at)
+        else:
+            requests[identity] = replace(known, usage=usage, model=model, at=at)
 
     def _boundary(self, record: dict[str, Raw]) -> None:
         """Read the record of an automatic compaction, which contains the size of the conversation."""
@@ -438,6 +477,10 @@ class ClaudeCodeReader:
                 answer.usage = None
             elif answer.answer_id is not None and answer.usage is not None:
                 self._billed.add(answer.answer_id)
+            request = self.session.requests.get(answer.request)
+            if request is not None and answer.usage is not None and answer.blocks:
+                mine = replace(request, is_side=False, message_id=answer.uuid)
+                self.session.requests[answer.request] = mine
             self.session.add(
                 "assistant",
                 answer.blocks,

@@ -152,9 +152,14 @@ def _result(result: ToolResult) -> Json:
 
 
 def _usage(usage: Usage) -> Json:
+    for_an_hour = usage.cache_write_1h_tokens
     return {
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,
         "cache_read_input_tokens": usage.cache_read_tokens,
         "output_tokens": usage.output_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write_tokens - for_an_hour,
+            "ephemeral_1h_input_tokens": for_an_hour,
+        },
     }

@@ -29,6 +29,21 @@ MAX_EVIDENCE = 63
 """How many numbers that show the size of the context window are kept, in addition to the newest."""
 
 
+class FileRequest(Struct, frozen=True, kw_only=True):
+    """A request to a model that a file reports, of the conversation or of a sub-agent."""
+
+    usage: Raw
+    """The usage report, as the file has it. If the file has several of one request, the last one."""
+    model: str
+    """The model that answered; empty if the file does not say."""
+    at: float | None
+    """When it was answered; None if the file does not say."""
+    is_side: bool = True
+    """Whether the answer is no message of the session: it is a sub-agent's."""
+    message_id: str | None = None
+    """The id of the message that is the answer."""
+
+
 class SessionFile(Struct, frozen=True, kw_only=True):
     """A recorded session."""
 
@@ -56,6 +71,8 @@ class SessionFile(Struct, frozen=True, kw_only=True):
     """What the file shows about the context window of the current model."""
     model_from: int = 0
     """The position of the first message since `model` is in use."""
+    requests: tuple[FileRequest, ...] = ()
+    """All requests that the file reports, in its order. Empty for formats whose messages have all reports."""
     warnings: tuple[str, ...] = ()
     """Sentences that say what could not be read."""
 
@@ -80,6 +97,8 @@ class SessionBuilder:
         """What the file shows about the context window of the current model."""
         self.model_from = 0
         """The position of the first message since `model` is in use."""
+        self.requests: dict[str, FileRequest] = {}
+        """What identifies a request -> the request."""
         self.left_out: Counter[str] = Counter()
         """What was skipped on purpose -> how often."""
         self._answers: list[int] = []
@@ -212,6 +231,7 @@ class SessionBuilder:
             pinned=tuple(self.pinned.items()),
             evidence=tuple(self.evidence),
             model_from=min(self.model_from, len(self.messages)),
+            requests=tuple(self.requests.values()),
             warnings=(
                 *self.warnings,
                 *(f"{count:,} × {what}: left out" for what, count in self.left_out.items()),

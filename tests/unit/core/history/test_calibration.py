@@ -100,6 +100,29 @@ class Told:
         return size_of(self.fold, self.scale)
 
 
+# --- what a provider cleared ---
+
+
+def test_what_the_provider_cleared_changes_the_size_and_not_what_is_learned() -> None:
+    plain, cleared = Told(), Told()
+    for told, share in ((plain, 0.0), (cleared, 0.4)):
+        told.say(500)
+        for _ in range(5):
+            entry_id = told.say(1_000, "assistant")
+            whole = round(1.2 * (told.fold.estimated_size - 1_000))
+            gone = round(share * whole)
+            usage = Usage(input_tokens=whole - gone, **({"cleared_tokens": gone} if gone else {}))
+            told.tell(
+                UsageReported(
+                    at=0.0, usage=usage, epoch=1, entry_id=entry_id, reported_output=False, estimator="plain"
+                )
+            )
+            told.say(1_000)
+
+    assert cleared.scale == plain.scale
+    assert cleared.fold.base == round(0.6 * (plain.fold.base or 0))
+
+
 # --- the slope --------------------------------------------------------------------------------------------
 
 

@@ -296,7 +296,7 @@ def test_one_of_two_that_fails_is_a_failure_of_both_and_both_are_paid_for() -> N
 
     assert isinstance(end, Draft)
     assert end.result.strategy == "extract"
-    assert end.result.usage == Usage(input_tokens=14, output_tokens=6)
+    assert end.result.usage == Usage(input_tokens=14, output_tokens=6, context_tokens=7)
     assert end.result.split_turn
 
 

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.tokens.usage import MAX_TOKENS, context_size, normalise, visible_output
+from compactd.core.tokens.usage import (
+    MAX_TOKENS,
+    billed_input,
+    context_size,
+    normalise,
+    sent_size,
+    visible_output,
+)
 from compactd.protocol.errors import InvalidParams
-from compactd.protocol.messages import Usage
+from compactd.protocol.messages import SummaryUsage, Usage
 
 
 def read(**fields: object) -> Usage:
@@ -131,6 +138,144 @@ def test_more_cached_than_read_leaves_no_input_and_no_more_than_was_read() -> No
     assert seen == Usage(output_tokens=1, cache_read_tokens=100)
 
 
+LASTING = Usage(input_tokens=100, output_tokens=5, cache_write_tokens=900, cache_write_1h_tokens=600)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(
+            {
+                "input_tokens": 100,
+                "output_tokens": 5,
+                "cache_creation_input_tokens": 900,
+                "cache_creation": {"ephemeral_5m_input_tokens": 300, "ephemeral_1h_input_tokens": 600},
+            },
+            id="anthropic",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 100,
+                "output_tokens": 5,
+                "cache_creation": {"ephemeral_5m_input_tokens": 300, "ephemeral_1h_input_tokens": 600},
+            },
+            id="anthropic without the sum",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 1000,
+                "completion_tokens": 5,
+                "cache_creation_input_tokens": 900,
+                "prompt_tokens_details": {"cache_creation_token_details": {"ephemeral_1h_input_tokens": 600}},
+            },
+            id="litellm",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 1000,
+                "output_tokens": 5,
+                "input_tokens_details": {
+                    "cached_tokens": 0,
+                    "cache_write_tokens": 900,
+                    "cache_write_tokens_details": {"ttl_30m_tokens": 300, "ttl_12h_tokens": 600},
+                },
+            },
+            id="openai responses",
+        ),
+        pytest.param(
+            {
+                "inputTokens": 100,
+                "outputTokens": 5,
+                "cacheWriteInputTokens": 900,
+                "cacheDetails": [{"ttl": "5m", "inputTokens": 300}, {"ttl": "1h", "inputTokens": 600}],
+            },
+            id="bedrock",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 100,
+                "output_tokens": 5,
+                "cache_write_tokens": 900,
+                "cache_write_1h_tokens": 600,
+            },
+            id="ours",
+        ),
+    ],
+)
+def test_what_stays_in_the_cache_for_an_hour_is_read_in_every_shape(report: dict[str, object]) -> None:
+    assert normalise(msgspec.json.encode(report)) == (LASTING, True)
+
+
+def test_a_compaction_by_the_provider_is_billed_and_is_no_context() -> None:
+    seen = read(
+        input_tokens=300,
+        output_tokens=70,
+        cache_read_input_tokens=40_000,
+        cache_creation_input_tokens=9_000,
+        iterations=[
+            {
+                "type": "compaction",
+                "input_tokens": 50,
+                "cache_read_input_tokens": 40_000,
+                "cache_creation": {"ephemeral_1h_input_tokens": 7},
+                "output_tokens": 2_000,
+            },
+            {"type": "message", "input_tokens": 200, "cache_read_input_tokens": 40_000, "output_tokens": 60},
+            {"type": "advisor_message", "input_tokens": 5_000, "output_tokens": 1},
+            {
+                "type": "message",
+                "input_tokens": 100,
+                "cache_creation_input_tokens": 9_000,
+                "output_tokens": 10,
+            },
+        ],
+    )
+
+    assert billed_input(seen) == 49_300
+    assert context_size(seen) == 9_100
+    assert seen.summary == SummaryUsage(
+        input_tokens=50,
+        output_tokens=2_000,
+        cache_read_tokens=40_000,
+        cache_write_tokens=7,
+        cache_write_1h_tokens=7,
+    )
+    # A client may send back what compactd made of it.
+    assert normalise(msgspec.json.encode(seen)) == (seen, True)
+
+
+@pytest.mark.parametrize("iterations", [None, [], [{"type": "message", "input_tokens": 7}], [{"type": "x"}]])
+def test_one_iteration_says_nothing_new(iterations: object) -> None:
+    assert read(input_tokens=7, iterations=iterations) == Usage(input_tokens=7)
+
+
+def test_what_the_provider_cleared_was_sent_and_not_read() -> None:
+    edits = [{"type": "clear_tool_uses_20250919", "cleared_input_tokens": 50}, {"cleared_input_tokens": 20}]
+    seen = read(input_tokens=30, output_tokens=1, context_management={"applied_edits": edits})
+
+    assert (context_size(seen), sent_size(seen), seen.cleared_tokens) == (30, 100, 70)
+    assert normalise(msgspec.json.encode(seen)) == (seen, True)
+
+
+def test_a_part_is_never_larger_than_its_whole() -> None:
+    seen = read(
+        input_tokens=10,
+        output_tokens=5,
+        cache_creation_input_tokens=100,
+        cache_creation={"ephemeral_5m_input_tokens": 900, "ephemeral_1h_input_tokens": 700},
+        output_tokens_details={"thinking_tokens": 9},
+        iterations=[{"type": "message", "input_tokens": 999}],
+    )
+
+    assert seen == Usage(
+        input_tokens=10,
+        output_tokens=5,
+        cache_write_tokens=100,
+        cache_write_1h_tokens=100,
+        reasoning_tokens=5,
+    )
+
+
 def test_null_is_absent_and_zero_is_a_report() -> None:
     assert normalise(b'{"input_tokens": 7, "output_tokens": null}') == (Usage(input_tokens=7), False)
     assert normalise(b'{"input_tokens": 7, "output_tokens": 0}') == (Usage(input_tokens=7), True)
@@ -164,6 +309,16 @@ def test_the_context_is_input_and_cache_and_the_visible_answer_is_without_reason
         ),
         (b'{"prompt_tokens": 1, "prompt_tokens_details": 5}', "$.usage.prompt_tokens_details"),
         (b'{"input": 1, "cache": {"read": -5}}', "$.usage.cache.read"),
+        (b'{"input_tokens": 1, "iterations": {}}', "$.usage.iterations"),
+        (b'{"input_tokens": 1, "iterations": [4]}', "$.usage.iterations[0]"),
+        (
+            b'{"input_tokens": 1, "iterations": [{"type": "message", "input_tokens": -4}]}',
+            "$.usage.iterations[0].input_tokens",
+        ),
+        (
+            b'{"input_tokens": 1, "cache_creation": {"ephemeral_1h_input_tokens": -1}}',
+            "$.usage.cache_creation.ephemeral_1h_input_tokens",
+        ),
         (b"[]", "$.usage"),
         (b"12", "$.usage"),
         (b'{"input_tokens": ', "$.usage"),

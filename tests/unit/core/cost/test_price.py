@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.core.models.cost import price
+from compactd.core.cost.price import price
 from compactd.core.models.lookup import PriceStep, Pricing
-from compactd.protocol.messages import Usage
+from compactd.protocol.messages import SummaryUsage, Usage
 
 PLAIN = Pricing(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
+HOURLY = Pricing(input=3.0, output=15.0, cache_write=3.75, cache_write_1h=2.0)
 STEPPED = Pricing(
     input=1.0,
     output=10.0,
@@ -32,6 +33,16 @@ STEPPED = Pricing(
         (Usage(output_tokens=1_000_000), PLAIN, 15.0),
         (Usage(cache_read_tokens=1_000_000), PLAIN, 0.3),
         (Usage(cache_write_tokens=1_000_000), PLAIN, 3.75),
+        (Usage(cache_write_tokens=1_000_000, cache_write_1h_tokens=1_000_000), PLAIN, 6.0),
+        (Usage(cache_write_tokens=1_000_000, cache_write_1h_tokens=400_000), HOURLY, 3.05),
+        # The provider's own compaction is billed in addition, and does not make the request large.
+        (
+            Usage(input_tokens=100_000, summary=SummaryUsage(input_tokens=150_000, output_tokens=10_000)),
+            STEPPED,
+            0.35,
+        ),
+        # Three rounds for one answer are not one large request.
+        (Usage(input_tokens=300_000, context_tokens=100_000), STEPPED, 0.3),
         # Reasoning is output already.
         (Usage(output_tokens=1_000_000, reasoning_tokens=900_000), PLAIN, 15.0),
         # A cache without a price of its own is input.

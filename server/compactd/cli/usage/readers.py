@@ -64,7 +64,7 @@ def read_data(data: bytes, agent: str, name: str) -> FileUsage:
     file does not contain it. O(bytes).
     """
     usage = FileUsage(agent=agent, session_id=name)
-    if agent in LINE_AGENTS and not (agent == "gemini-cli" and _is_one_value(data)):
+    if agent in LINE_AGENTS and not (agent == "gemini-cli" and is_one_value(data)):
         _read_stream(BytesIO(data), usage)
     else:
         read_document(data, usage)
@@ -184,7 +184,7 @@ def _cline_folder(path: Path) -> str:
         return ""
 
 
-def _is_one_value(data: bytes) -> bool:
+def is_one_value(data: bytes) -> bool:
     """Return whether `data` is one JSON document, not one record per line."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)

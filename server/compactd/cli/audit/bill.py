@@ -1,4 +1,4 @@
-"""The bill of one session file: what its requests cost, by kind, and each rebuild of the cache with its cause.
+"""The bill of one session file: what its requests cost, by kind, and why its cache was built again.
 
 The sums are those of `compactd usage`. The causes come from the ledger (`core/cost/ledger.py`), with one
 ledger for each conversation in the file.
@@ -17,7 +17,7 @@ from compactd.cli.usage.requests import FileUsage, Request
 from compactd.cli.usage.totals import Filters, Sum, report
 from compactd.core.cost.cache_rules import cache_rules
 from compactd.core.cost.ledger import BilledRequest, Cause, Ledger, Rebuild, TokensByKind, cause_of
-from compactd.core.cost.price import CostByKind
+from compactd.core.cost.price import CostByKind, price_by_kind
 from compactd.core.tokens.usage import context_size
 from compactd.protocol.messages import Usage
 
@@ -32,6 +32,10 @@ CAUSES: tuple[Cause, ...] = (
     "unknown",
 )
 """The causes, in the order in which they are listed."""
+
+EARLY_OUTPUT_TOKENS = 10
+"""A report of Claude Code with fewer output tokens was written when the answer began (seen in versions 2.0
+and 2.1, 2026-11)."""
 
 
 class AuditedRebuild(Struct, frozen=True, kw_only=True):
@@ -79,7 +83,8 @@ class CompactionSize(Struct, frozen=True, kw_only=True):
     tokens_before: int | None
     """The size of the context after the last answer before it; None if that is not known."""
     tokens_after: int | None
-    """The size of the first request after it; None if there is none."""
+    """The size of the first request after it; None if there is none, or if another compaction or prune came
+    first."""
 
 
 class CostPoint(Struct, frozen=True):
@@ -103,7 +108,10 @@ class Bill(Struct, frozen=True, kw_only=True):
     """The sums, as `compactd usage` computes them."""
     tokens: TokensByKind
     costs: CostByKind
-    """The computed costs. Costs that the file reports are not part of it, but of `total.reported_usd`."""
+    """What the tokens of models with a known price cost by the price list, also if the file reports another
+    cost."""
+    is_priced: bool
+    """Whether the prices of all models are known, so that `costs` is complete."""
     unpriced: tuple[tuple[str, int], ...]
     """(model, tokens) without a known price."""
     models: tuple[str, ...]
@@ -159,10 +167,17 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
     touched: dict[str, float] = {}
     rebuilds: list[AuditedRebuild] = []
     points: list[CostPoint] = []
+    costs = CostByKind()
+    unpriced = 0
     dollars = 0.0
     for request, place in zip(usage.requests, trail.places, strict=True):
         is_counted = keys is None or not request.key or request.key in keys
         billed = _billed(usage, request, place, prices, ledgers.get(place.chain))
+        if is_counted and billed.pricing is None:
+            unpriced += context_size(billed.usage) + billed.usage.output_tokens
+        elif is_counted and billed.pricing is not None:
+            by_kind = price_by_kind(billed.usage, billed.pricing)
+            costs.add(CostByKind(summary=by_kind.total) if place.is_summary else by_kind)
         if place.is_summary:
             if is_counted:
                 _add_summary(sums, billed)
@@ -210,7 +225,8 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
         project=usage.project,
         total=summary.total,
         tokens=sums.tokens,
-        costs=sums.costs,
+        costs=costs,
+        is_priced=not unpriced,
         unpriced=summary.unpriced,
         models=tuple(sorted(summary.total.models)),
         rebuilds=tuple(rebuilds),
@@ -318,13 +334,17 @@ def _sizes(trail: Trail) -> tuple[CompactionSize, ...]:
         own = [(position, usage) for position, chain, usage in requests if chain == boundary.chain]
         before = [usage for position, usage in own if position < boundary.position]
         after = [usage for position, usage in own if position >= boundary.position]
+        is_last = not any(
+            one is not boundary and (one.chain, one.position) == (boundary.chain, boundary.position)
+            for one in trail.boundaries[trail.boundaries.index(boundary) + 1 :]
+        )
         measured = context_size(before[-1]) + before[-1].output_tokens if before else None
         sizes.append(
             CompactionSize(
                 boundary=boundary,
                 number=numbers[boundary.kind],
                 tokens_before=boundary.tokens_before or measured,
-                tokens_after=context_size(after[0]) if after else None,
+                tokens_after=context_size(after[0]) if after and is_last else None,
             )
         )
     return tuple(sizes)
@@ -354,9 +374,12 @@ def _unknown(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
         told.append("The clock went back: no time between those requests is known.")
     if any(prices.find(provider, model) is None for provider, model in usage.models):
         told.append("For a model without a known price, the cost of its requests and rebuilds is not known.")
+    if usage.agent == "claude-code" and _has_early_reports(usage.requests):
+        told.append("Most reports were written before their answer was complete, so the output is too low.")
     if trail.contradictions:
         told.append(
-            f"{trail.contradictions:,} usage reports contradict themselves about cache writes; the sum counts."
+            f"In {trail.contradictions:,} usage reports, the parts of the cache writes are not their sum; the"
+            " sum counts."
         )
     if usage.unreadable:
         told.append(f"{usage.unreadable:,} damaged lines with a usage report are left out.")
@@ -365,6 +388,11 @@ def _unknown(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
     elif usage.agent != "opencode" and any(one.kind == "compaction" for one in trail.boundaries):
         told.append("The file has no usage of the requests that wrote the summaries, so the bill lacks them.")
     return told
+
+
+def _has_early_reports(requests: Sequence[Request]) -> bool:
+    """Return whether most reports seem to be from the beginning of the answer."""
+    return 2 * sum(request.output < EARLY_OUTPUT_TOKENS for request in requests) > len(requests)
 
 
 def _goes_back(trail: Trail) -> bool:

@@ -4,7 +4,8 @@ Fields, seen in files of versions 1.0 to 2.1 (2025-09 to 2026-11): each record h
 `timestamp`. A sub-agent's records have `isSidechain`, newer ones also `agentId`; or they are inside records
 of type `progress`, whose `data.agentId` names the sub-agent. A `system` record with `subtype`
 `compact_boundary` or `microcompact_boundary` records a compaction or a prune; `compactMetadata` or
-`microcompactMetadata` has `trigger` and `preTokens`. If the user rewinds, the next record's parent is an earlier one than the last.
+`microcompactMetadata` has `trigger` and `preTokens`. If the user rewinds, the next record's parent is an
+earlier one than the last.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ _gemini = msgspec.json.Decoder(_Gemini).decode
 class CodexFollower:
     """Finds the compactions in a Codex file."""
 
-    marks = (b'"compacted"',)
+    marks: tuple[bytes, ...] = (b'"compacted"',)
 
     def __init__(self, builder: TrailBuilder) -> None:
         self._builder = builder
@@ -73,7 +73,7 @@ class CodexFollower:
 class PiFollower:
     """Finds the compactions and branches in a pi file."""
 
-    marks = (b'"compaction"', b'"branch_summary"')
+    marks: tuple[bytes, ...] = (b'"compaction"', b'"branch_summary"')
 
     def __init__(self, builder: TrailBuilder) -> None:
         self._builder = builder
@@ -104,7 +104,7 @@ class PiFollower:
 class GeminiFollower:
     """Finds the compactions and rewinds in a Gemini CLI file."""
 
-    marks = (b"<state_snapshot>", b"$rewindTo")
+    marks: tuple[bytes, ...] = (b"<state_snapshot>", b"$rewindTo")
 
     def __init__(self, builder: TrailBuilder) -> None:
         self._builder = builder

@@ -144,8 +144,8 @@ def lost_tasks(plan: Sequence[PlanTask], known: str) -> tuple[list[PlanTask], li
 def lost_facts(
     gone: Sequence[Item], parts: SeparatedMessages, later: Sequence[Item], cache: FactCache
 ) -> tuple[int, int]:
-    """Return (how many facts of the messages `gone` the agent wrote again in the messages `later`, how many of
-    these the context lacked after the compaction).
+    """Return (how many facts of the messages `gone` the agent wrote again in the messages `later`, how many
+    of these the context lacked after the compaction).
     """
     before = _atoms(gone, cache)
     again = before & _atoms([item for item in later if item.message.role == "assistant"], cache)

@@ -7,7 +7,7 @@ each request. Sub-agents are left as they were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from compactd.cli.audit.trail import MAIN, Place, Trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import Request
 from compactd.core.cost.cache_rules import ONE_HOUR_S, cache_rules
-from compactd.core.cost.policy import Situation, decide
+from compactd.core.cost.policy import PolicyDecision, Situation, decide
 from compactd.core.cost.price import Rates, price, rates_of
 from compactd.core.models.lookup import Pricing
 from compactd.core.tokens.usage import context_size
@@ -34,9 +34,10 @@ request."""
 
 ASSUMPTIONS = (
     "The same requests with the same growth; a compaction without a model leaves"
-    f" {KEPT_TOKENS:,} tokens of messages, a tenth of what it removes is read again, no request becomes larger"
-    " than the largest was, and the cache breaks where it did."
+    f" {KEPT_TOKENS:,} tokens of messages; a tenth of what it removes is read again; no request becomes"
+    " larger than the largest was; the cache breaks where it did."
 )
+"""What the estimate assumes, in one sentence."""
 
 
 class Replay(Struct, frozen=True, kw_only=True):
@@ -72,8 +73,10 @@ class _Step(Struct, frozen=True, kw_only=True):
     writes_an_hour: bool
 
 
-def replay(trail: Trail, prices: PriceList) -> Replay | NoReplay:
-    """Return the estimate for a file. O(requests)."""
+def replay(
+    trail: Trail, prices: PriceList, decision: Callable[[Situation, Rates], PolicyDecision] = decide
+) -> Replay | NoReplay:
+    """Return the estimate for a file. `decision`: the policy. O(requests)."""
     steps = _steps(trail, prices)
     if isinstance(steps, NoReplay):
         return steps
@@ -102,7 +105,7 @@ def replay(trail: Trail, prices: PriceList) -> Replay | NoReplay:
             is_cold=step.is_cold,
             reread_tokens=REREAD_SHARE * (context - after),
         )
-        if after < context and number and (context > largest or decide(situation, rates).compact):
+        if after < context and number and (context > largest or decision(situation, rates).compact):
             added = REREAD_SHARE * (context - after)
             context = after
             held = min(held, head)

@@ -158,11 +158,11 @@ class Follower(Protocol):
         ...
 
 
-def read_trail(data: bytes, agent: str, name: str) -> Trail:
-    """Return the trail of a session file with the content `data`. `name` stands for the session's id if the
-    file does not contain it. O(bytes).
+def read_trail(data: bytes, usage: FileUsage) -> Trail:
+    """Return the trail of a session file with the content `data`. `usage` says which agent wrote it, and what
+    else is known of the session; its requests are added to it. O(bytes).
     """
-    usage = FileUsage(agent=agent, session_id=name)
+    agent = usage.agent
     builder = TrailBuilder(usage)
     if agent in LINE_AGENTS and not (agent == "gemini-cli" and is_one_value(data)):
         _read_lines(data, builder)

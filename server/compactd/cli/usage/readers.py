@@ -39,9 +39,7 @@ def read_usage(path: Path, agent: str, earlier: FileUsage | None = None) -> File
     """Return what the file reports. `earlier` is what its first `earlier.read_bytes` bytes reported; only the
     bytes after them are read, and `earlier` is changed. O(bytes read). Raise `OSError` if it cannot be read.
     """
-    usage = earlier or FileUsage(
-        agent=agent, session_id=_session_of(path, agent), project=_project_of(path, agent)
-    )
+    usage = earlier or empty_usage(path, agent)
     if is_folder_session(path, agent):
         from compactd.cli.usage.opencode import read_folder
 
@@ -57,6 +55,11 @@ def read_usage(path: Path, agent: str, earlier: FileUsage | None = None) -> File
         file.seek(usage.read_bytes)
         _read_stream(file, usage)
     return usage
+
+
+def empty_usage(path: Path, agent: str) -> FileUsage:
+    """Return a usage without requests, with what the file's place says about the session."""
+    return FileUsage(agent=agent, session_id=_session_of(path, agent), project=_project_of(path, agent))
 
 
 def read_data(data: bytes, agent: str, name: str) -> FileUsage:

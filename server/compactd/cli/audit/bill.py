@@ -6,6 +6,7 @@ ledger for each conversation in the file.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -78,8 +79,6 @@ class CompactionSize(Struct, frozen=True, kw_only=True):
     """A compaction or a prune, with the sizes of the context around it."""
 
     boundary: Boundary
-    number: int
-    """Its number among the file's compactions (or prunes), from 1."""
     tokens_before: int | None
     """The size of the context after the last answer before it; None if that is not known."""
     tokens_after: int | None
@@ -322,32 +321,42 @@ def _chain_sum(chain: str, requests: int, rebuilds: Sequence[AuditedRebuild]) ->
 
 def _sizes(trail: Trail) -> tuple[CompactionSize, ...]:
     """Return the sizes around each compaction and prune, in the order of the file. O(requests)."""
+    before, after = _neighbours(trail)
     sizes: list[CompactionSize] = []
-    numbers = {"compaction": 0, "prune": 0}
-    requests = [
-        (position, place.chain, usage_of(request))
-        for position, (request, place) in enumerate(zip(trail.usage.requests, trail.places, strict=True))
-        if not place.is_summary and context_size(usage_of(request))
-    ]
-    for boundary in trail.boundaries:
-        numbers[boundary.kind] += 1
-        own = [(position, usage) for position, chain, usage in requests if chain == boundary.chain]
-        before = [usage for position, usage in own if position < boundary.position]
-        after = [usage for position, usage in own if position >= boundary.position]
-        is_last = not any(
-            one is not boundary and (one.chain, one.position) == (boundary.chain, boundary.position)
-            for one in trail.boundaries[trail.boundaries.index(boundary) + 1 :]
-        )
-        measured = context_size(before[-1]) + before[-1].output_tokens if before else None
+    for boundary, earlier, later in zip(trail.boundaries, before, after, strict=True):
+        measured = None if earlier is None else context_size(earlier) + earlier.output_tokens
         sizes.append(
             CompactionSize(
                 boundary=boundary,
-                number=numbers[boundary.kind],
                 tokens_before=boundary.tokens_before or measured,
-                tokens_after=context_size(after[0]) if after and is_last else None,
+                tokens_after=None if later is None else context_size(later),
             )
         )
     return tuple(sizes)
+
+
+def _neighbours(trail: Trail) -> tuple[list[Usage | None], list[Usage | None]]:
+    """Return (the last report before each boundary in its conversation, the first report after it). The
+    second is None if another boundary came first. O(requests)."""
+    before: list[Usage | None] = []
+    after: list[Usage | None] = [None] * len(trail.boundaries)
+    last: dict[str, Usage] = {}
+    waiting: dict[str, int] = {}
+    boundaries = deque(enumerate(trail.boundaries))
+    for position in range(len(trail.places) + 1):
+        while boundaries and boundaries[0][1].position <= position:
+            number, boundary = boundaries.popleft()
+            before.append(last.get(boundary.chain))
+            waiting[boundary.chain] = number
+        if position == len(trail.places):
+            break
+        place, usage = trail.places[position], usage_of(trail.usage.requests[position])
+        if place.is_summary or not context_size(usage):
+            continue
+        last[place.chain] = usage
+        if place.chain in waiting:
+            after[waiting.pop(place.chain)] = usage
+    return before, after
 
 
 def _unknown(trail: Trail, prices: PriceList, total: Sum) -> list[str]:

@@ -26,6 +26,8 @@ from compactd.protocol.work import PlanTask
 TASK_WORDS_SHARE = 0.75
 """A task is in a text if the text contains at least this share of the task's words."""
 _MIN_WORD_CHARS = 3
+_WORD_CHARS = 6
+"""How many characters of a word are compared, so that `balance` and `balanced` are the same."""
 
 
 class Loss(Struct, frozen=True, kw_only=True):
@@ -234,7 +236,7 @@ def _text_of(items: Sequence[Item]) -> str:
 
 def _words(text: str) -> set[str]:
     kept = "".join(char if char.isalnum() else " " for char in text.casefold())
-    return {word for word in kept.split() if len(word) >= _MIN_WORD_CHARS}
+    return {word[:_WORD_CHARS] for word in kept.split() if len(word) >= _MIN_WORD_CHARS}
 
 
 def _contains(words: set[str], task: str) -> bool:

@@ -1,8 +1,9 @@
 """The causes of the rebuilds in the recordings, compared with labels.
 
-A person's reading of the recordings gave the labels in `rebuild_causes.tsv` before the code was run: 88 of the
-97. The others follow answers without tokens, which the reading had not looked at. `none`: the request is the
-first of a sub-agent, so it rebuilds nothing although the request before it in the file read more.
+88 of the 97 labels in `rebuild_causes.tsv` come from reading the recordings before the code was run. The
+others follow answers without tokens; they were labelled by reading too, but after the first comparison.
+`none`: the request is the first of a sub-agent, so it rebuilds nothing although the request before it in the
+file read more.
 """
 
 from __future__ import annotations

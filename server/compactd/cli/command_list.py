@@ -17,6 +17,7 @@ COMMANDS = {
     "compact": CommandSummary("[FILE]", "compact a session file; show sizes and summary"),
     "inspect": CommandSummary("[FILE]", "show what uses the tokens, and when a compaction is due"),
     "usage": CommandSummary("[FILE...]", "show tokens and cost of all agents by day, project or model"),
+    "audit": CommandSummary("[FILE]", "show what a session cost, cache rebuilds, and what was lost"),
     "watch": CommandSummary("[FILE]", "show live how full a running agent's context is"),
     "diff": CommandSummary("[FILE]", "show the context before and after a compaction"),
     "convert": CommandSummary("IN OUT", "write a session file in another program's format"),

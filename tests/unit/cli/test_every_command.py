@@ -78,6 +78,7 @@ TABLE: Mapping[str, Row] = {
     "compact": Row("session.json --target 1500", bare=(USAGE, NOTHING), file="{}", has_daemon=True),
     "inspect": Row("session.json", bare=(USAGE, NOTHING), file="{}", has_daemon=True),
     "usage": Row("claude.jsonl", bare=(NOTHING,), file="{}", piped="claude.jsonl"),
+    "audit": Row("claude.jsonl", bare=(NOTHING,), file="{}", piped="claude.jsonl"),
     "watch": Row(
         "session.json --once",
         bare=(),

@@ -18,6 +18,7 @@ COMMANDS: dict[str, Callable[[Path, Path], list[object]]] = {
     "compact": lambda session, out: ["compact", session, "--target", "1500", "--output", out],
     "inspect --html": lambda session, out: ["inspect", session, "--html", out],
     "inspect --svg": lambda session, out: ["inspect", session, "--svg", out],
+    "audit --html": lambda session, out: ["audit", session.with_name("claude.jsonl"), "--html", out],
     "doctor": lambda session, out: ["doctor", session, "--repair", out],
     "conformance": lambda session, out: ["conformance", "--only", "framing-lines", "--junit", out],
 }
@@ -33,6 +34,9 @@ def session(home: Path) -> Path:
     """Return a session file that has something to compact and something to repair."""
     path = session_files.openai(home / "session.json", 8)
     path.write_text(path.read_text().replace('"call-3"', '"call-9"', 1))
+    usage = session_files.reported(9_000)
+    answer = session_files.answered(1, session_files.text("Done."), usage=usage)
+    session_files.claude_code(home / "claude.jsonl", [session_files.asked("Go."), answer])
     return path
 
 

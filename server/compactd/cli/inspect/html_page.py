@@ -5,6 +5,7 @@ nothing from elsewhere.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,12 +22,29 @@ _HERE = Path(__file__).parent
 
 def page(picture: Picture) -> str:
     """Return the page as HTML. Text of the session can never become markup or script in it. O(entries)."""
-    style = (_HERE / "page.css").read_text("utf-8")
+    style = page_style()
     script = (_HERE / "page.js").read_text("utf-8")
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+    after = (
+        '<div id="tip" role="tooltip" hidden></div>\n'
+        f'<script type="application/json" id="facts">{_facts(picture)}</script>\n'
+        f"<script>{script}</script>\n"
     )
+    return document(f"Context of {picture.title}", _body(picture), style, script=script, after=after)
+
+
+def page_style() -> str:
+    """Return the style sheet of compactd's pages."""
+    return (_HERE / "page.css").read_text("utf-8")
+
+
+def document(title: str, main: str, style: str, *, script: str = "", after: str = "") -> str:
+    """Return a self-contained HTML document. Its policy allows no other style and script than these, and
+    nothing from elsewhere.
+
+    `main` and `after` (what follows it) are HTML; `title` is text. `script` must be an element of `after`.
+    """
+    scripts = f"script-src '{_hash(script)}'; " if script else ""
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; {scripts}base-uri 'none'; form-action 'none'"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -34,17 +52,14 @@ def page(picture: Picture) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>Context of {escape(picture.title)}</title>
+<title>{escape(title)}</title>
 <style>{style}</style>
 </head>
 <body>
 <main>
-{_body(picture)}
+{main}
 </main>
-<div id="tip" role="tooltip" hidden></div>
-<script type="application/json" id="facts">{_facts(picture)}</script>
-<script>{script}</script>
-</body>
+{after}</body>
 </html>
 """
 
@@ -75,28 +90,30 @@ def _body(picture: Picture) -> str:
             f"<header><h1>{escape(picture.title)}</h1>"
             f'<div class="percent">{escape(picture.percent)}</div></header>',
             f'<p class="about">{escape(picture.about)}</p>',
-            _section(
+            section(
                 "The context window",
                 f"{picture.used:,} tokens",
                 f'<div class="plot" id="bar"></div>{_legend(picture)}',
             ),
             f"<section>{_figures(picture)}</section>",
-            _section("Growth", f"tokens after each answer, {source}", '<div class="plot" id="growth"></div>'),
-            _section("Entries", "by size", f'<div class="plot" id="entries"></div>{_tables(picture)}'),
-            _section("Cost", "of all requests so far", '<div class="plot" id="spent"></div>')
+            section("Growth", f"tokens after each answer, {source}", '<div class="plot" id="growth"></div>'),
+            section("Entries", "by size", f'<div class="plot" id="entries"></div>{_tables(picture)}'),
+            section("Cost", "of all requests so far", '<div class="plot" id="spent"></div>')
             if picture.spent
             else '<section hidden><div id="spent"></div></section>',
-            _section("A compaction now", "", _list(picture.preview)),
-            _section("Notes", "about the file", _list(picture.warnings)) if picture.warnings else "",
+            section("A compaction now", "", html_list(picture.preview)),
+            section("Notes", "about the file", html_list(picture.warnings)) if picture.warnings else "",
         )
     )
 
 
-def _section(title: str, small: str, body: str) -> str:
+def section(title: str, small: str, body: str) -> str:
+    """Return a section with a title and a text next to it. `title` and `body` are HTML, `small` is text."""
     return f"<section><h2>{title}{f'<small>{escape(small)}</small>' if small else ''}</h2>{body}</section>"
 
 
-def _list(lines: tuple[str, ...]) -> str:
+def html_list(lines: Iterable[str]) -> str:
+    """Return a list of texts."""
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
 

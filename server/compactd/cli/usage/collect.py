@@ -53,8 +53,13 @@ def collect(
                 continue
             found.append((file, usage))
         cache.save()
-    found.sort(key=lambda one: (bool(one[1].parent_id), one[0].is_subagent, one[0].modified_ns, one[0].path))
+    found.sort(key=lambda one: reading_order(*one))
     return Collected(files=tuple(usage for _, usage in found), unreadable=tuple(unreadable))
+
+
+def reading_order(file: AgentFile, usage: FileUsage) -> tuple[bool, bool, int, Path]:
+    """Return a sort key for an order in which copies follow what they were copied from."""
+    return bool(usage.parent_id), file.is_subagent, file.modified_ns, file.path
 
 
 def count_once(files: Iterable[FileUsage]) -> list[tuple[FileUsage, list[Request]]]:

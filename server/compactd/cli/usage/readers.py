@@ -39,9 +39,7 @@ def read_usage(path: Path, agent: str, earlier: FileUsage | None = None) -> File
     """Return what the file reports. `earlier` is what its first `earlier.read_bytes` bytes reported; only the
     bytes after them are read, and `earlier` is changed. O(bytes read). Raise `OSError` if it cannot be read.
     """
-    usage = earlier or FileUsage(
-        agent=agent, session_id=_session_of(path, agent), project=_project_of(path, agent)
-    )
+    usage = earlier or empty_usage(path, agent)
     if is_folder_session(path, agent):
         from compactd.cli.usage.opencode import read_folder
 
@@ -59,12 +57,17 @@ def read_usage(path: Path, agent: str, earlier: FileUsage | None = None) -> File
     return usage
 
 
+def empty_usage(path: Path, agent: str) -> FileUsage:
+    """Return a usage without requests, with what the file's place says about the session."""
+    return FileUsage(agent=agent, session_id=_session_of(path, agent), project=_project_of(path, agent))
+
+
 def read_data(data: bytes, agent: str, name: str) -> FileUsage:
     """Return what a session file with the content `data` reports. `name` stands for the session's id if the
     file does not contain it. O(bytes).
     """
     usage = FileUsage(agent=agent, session_id=name)
-    if agent in LINE_AGENTS and not (agent == "gemini-cli" and _is_one_value(data)):
+    if agent in LINE_AGENTS and not (agent == "gemini-cli" and is_one_value(data)):
         _read_stream(BytesIO(data), usage)
     else:
         read_document(data, usage)
@@ -184,7 +187,7 @@ def _cline_folder(path: Path) -> str:
         return ""
 
 
-def _is_one_value(data: bytes) -> bool:
+def is_one_value(data: bytes) -> bool:
     """Return whether `data` is one JSON document, not one record per line."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)

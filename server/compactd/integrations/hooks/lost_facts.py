@@ -141,6 +141,48 @@ def size_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
+class SeparatedMessages(Struct, frozen=True):
+    """The messages before a compaction: what of them is gone, and what is still in the context."""
+
+    shown: tuple[Item, ...]
+    """The summary, the text that the agent kept, and the messages that stayed."""
+    away: tuple[Item, ...]
+    """The messages that are gone, or of each the part that is gone; oldest first."""
+    left: Mapping[str, str]
+    """For each message that stays in whole or in part, the text of it that is gone."""
+    shortened: frozenset[str]
+    """The messages of which only a part is gone."""
+
+
+def separate(
+    items: Sequence[Item], summary: str, stays: str, *, typed: Collection[str], stayed: Collection[str]
+) -> SeparatedMessages:
+    """Separate the messages before a compaction (`items`, oldest first) into those that are gone and those
+    that are still in the context. O(length of the texts).
+
+    `stays`: text that the agent kept next to its summary. `typed`, `stayed`: the entry ids of messages that a
+    person typed, and of those that are still in the context.
+    """
+    kept = Meta(type="compaction_summary")
+    shown = [_item(f"stays-{at}", text, kept) for at, text in enumerate((summary, stays)) if text.strip()]
+    away: list[Item] = []
+    left: dict[str, str] = {}
+    shortened: set[str] = set()
+    for item in items:
+        name = item.entry_id
+        is_typed = name in typed and stays
+        rest = None if name in stayed else _removed_words(item, stays) if is_typed else item
+        if rest is not None and rest is not item:
+            shortened.add(name)
+        if rest is not item and (name in stayed or _is_kept(item, stays)):
+            left[name] = "" if rest is None else _removed_text(rest)
+        if rest is None:
+            shown.append(item)
+        else:
+            away.append(rest)
+    return SeparatedMessages(tuple(shown), tuple(away), left, frozenset(shortened))
+
+
 def newest_messages(held: Sequence[MirroredMessage], most_tokens: int) -> list[MirroredMessage]:
     """Return the newest messages with at most `most_tokens` in total, and every older message that a person
     typed. The order stays the same.
@@ -175,44 +217,34 @@ def find_lost(
     """
     cache = FactCache(folder or None)
     items: list[Item] = []
-    away: list[Item] = []
-    kept = Meta(type="compaction_summary")
-    shown = [_item(f"stays-{at}", text, kept) for at, text in enumerate((summary, stays)) if text.strip()]
     names: set[str] = set()
-    left: dict[str, str] = {}
     for held in gone:
         kind = "summary" if held.is_summary else "message"
         name = held.entry_id if held.entry_id not in names else f"{held.entry_id}.{len(items)}"
         names.add(name)
-        item = Item(entry_id=name, body=decode_message(held.message), tokens=held.tokens, kind=kind)
-        items.append(item)
-        rest = (
-            None
-            if held.entry_id in stayed
-            else _removed_words(item, stays)
-            if held.is_typed and stays
-            else item
-        )
-        if rest is None or rest is item:
-            cache.add_learned(name, kind, held.facts)
-        if rest is not item and (held.entry_id in stayed or _is_kept(item, stays)):
-            left[name] = "" if rest is None else _removed_text(rest)
-        (shown if rest is None else away).append(item if rest is None else rest)
+        body = decode_message(held.message)
+        items.append(Item(entry_id=name, body=body, tokens=held.tokens, kind=kind))
+    typed = {item.entry_id for item, held in zip(items, gone, strict=True) if held.is_typed}
+    stay = {item.entry_id for item, held in zip(items, gone, strict=True) if held.entry_id in stayed}
+    parts = separate(items, summary, stays, typed=typed, stayed=stay)
+    for item, held in zip(items, gone, strict=True):
+        if item.entry_id not in parts.shortened:
+            cache.add_learned(item.entry_id, item.kind, held.facts)
     said = constraints_of(items)
-    absent = _absent_constraints(said, summary, left)
+    absent = absent_constraints(said, summary, parts.left)
     first(_constraints_text(said, absent, most, count))
     reader = WorkReader()
     for item in items:
         reader.add(item)
     known, work = summary + "\n" + stays, reader.state()
-    return _find_facts(away, shown, cache, folder, most, count, known, said, absent, work)
+    return _find_facts(parts.away, parts.shown, cache, folder, most, count, known, said, absent, work)
 
 
 def _lead(most: int) -> str:
     return _LEAD if most >= SHORT else _SHORT_LEAD
 
 
-def _absent_constraints(said: Constraints, summary: str, left: Mapping[str, str]) -> tuple[Constraint, ...]:
+def absent_constraints(said: Constraints, summary: str, left: Mapping[str, str]) -> tuple[Constraint, ...]:
     """Return the user's constraints that still apply and that the context lacks.
 
     A constraint is lacking if the summary contains it neither as a line nor as a sentence, and the message

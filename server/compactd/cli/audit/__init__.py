@@ -1,0 +1,1 @@
+"""What an agent's session cost, why its prompt cache was built again, and what its compactions lost."""

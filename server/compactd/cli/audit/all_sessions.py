@@ -1,0 +1,144 @@
+"""`compactd audit --all`: the bills of all sessions on this machine, and their rebuilds of the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from compactd.cli.agent_files.places import AgentFile
+from compactd.cli.audit.bill import AuditedRebuild, Bill, bill_of, by_cause, sum_or_none
+from compactd.cli.audit.render import table
+from compactd.cli.audit.result import Json, bill_fields, cause_fields
+from compactd.cli.audit.rows import CAUSE_TEXTS, dollars, share_text
+from compactd.cli.audit.trail import Trail, read_trail
+from compactd.cli.framework.exit_codes import CommandError
+from compactd.cli.framework.load_file import read_bytes
+from compactd.cli.framework.page import Page, one_line, plural
+from compactd.cli.usage.collect import count_once, reading_order
+from compactd.cli.usage.prices import PriceList
+from compactd.cli.usage.readers import empty_usage, source_of
+from compactd.cli.usage.table import cost_text
+from compactd.cli.usage.totals import Sum
+
+MAX_SESSIONS = 20
+"""How many sessions are listed: those whose rebuilds cost most."""
+
+
+class AllBills(Struct, frozen=True, kw_only=True):
+    """The bills of several session files. Each request counts in one of them."""
+
+    bills: tuple[Bill, ...]
+    """Those of the files that report usage."""
+    notes: tuple[str, ...]
+
+    @property
+    def total(self) -> Sum:
+        """The sums of all files, as `compactd usage` computes them."""
+        total = Sum()
+        for bill in self.bills:
+            total.add(bill.total)
+        return total
+
+    @property
+    def rebuilds(self) -> list[AuditedRebuild]:
+        """The rebuilds of all files."""
+        return [one for bill in self.bills for one in bill.rebuilds]
+
+    @property
+    def rewritten_share(self) -> float | None:
+        """Which share of all tokens that were written to the cache was written again, over the files that
+        report writes; None if none does."""
+        own = [bill for bill in self.bills if bill.rewritten_share is not None]
+        written = sum(bill.total.cache_write for bill in own)
+        return min(1.0, sum(bill.rebuilt_tokens for bill in own) / written) if written else None
+
+
+def read_all(files: Sequence[AgentFile], prices: PriceList, told: Callable[[str], None]) -> AllBills:
+    """Return the bills of session files. `told` is called with the progress. O(bytes)."""
+    trails: list[tuple[AgentFile, Trail]] = []
+    notes: list[str] = []
+    for number, file in enumerate(files, start=1):
+        told(f"reading session {number:,} of {len(files):,}")
+        path = source_of(file.path, file.agent)
+        try:
+            data = read_bytes(path)
+        except CommandError as error:
+            notes.append(error.message.rstrip("."))
+            continue
+        trails.append((file, read_trail(data, empty_usage(path, file.agent))))
+    trails.sort(key=lambda one: reading_order(one[0], one[1].usage))
+    counted = count_once(trail.usage for _, trail in trails)
+    bills = [
+        bill_of(trail, prices, requests) for (_, trail), (_, requests) in zip(trails, counted, strict=True)
+    ]
+    return AllBills(bills=tuple(bill for bill in bills if bill.total.requests), notes=tuple(notes))
+
+
+def all_fields(found: AllBills, prices: PriceList) -> Json:
+    """Return the bills for `--json`."""
+    total, rebuilds = found.total, found.rebuilds
+    return {
+        "sessions": [bill_fields(bill) for bill in found.bills],
+        "total": {
+            "sessions": len(total.sessions),
+            "requests": total.requests,
+            "tokens": total.total,
+            "cost_usd": total.cost_usd,
+            "unpriced_tokens": total.unpriced_tokens,
+            "cached_share": total.cached_share,
+            "rebuilds": len(rebuilds),
+            "rebuilt_tokens": sum(one.tokens for one in rebuilds),
+            "rebuilt_cost_usd": sum_or_none([one.cost_usd for one in rebuilds]),
+            "rewritten_share": found.rewritten_share,
+            "by_cause": cause_fields(by_cause(rebuilds)),
+        },
+        "prices": {"source": prices.source, "as_of": prices.as_of},
+        "notes": list(found.notes),
+    }
+
+
+def show_all(page: Page, found: AllBills, prices: PriceList) -> None:
+    """Print the sums by cause, and the sessions whose rebuilds cost most."""
+    total, rebuilds = found.total, found.rebuilds
+    page.line(
+        f"{plural(total.requests, 'request')} in {plural(len(total.sessions), 'session')} for"
+        f" {cost_text(total)}; {share_text(total.cached_share)} of the input came from the cache"
+    )
+    page.line(f"cost at list prices: compactd's registry ({prices.source}), {prices.as_of}")
+    if total.unpriced_tokens:
+        page.line(
+            f"+ no price is known for {total.unpriced_tokens:,} tokens; the cost leaves them out", "due"
+        )
+    page.line()
+    if not rebuilds:
+        page.line("no rebuild of the cache")
+        return
+    share = found.rewritten_share
+    of = "" if share is None else f": {share_text(share)} of all tokens written to the cache"
+    page.line(f"{plural(len(rebuilds), 'rebuild')} of the cache{of}")
+    page.line()
+    causes = [
+        (CAUSE_TEXTS[one.cause], f"{one.rebuilds:,}", f"{one.tokens:,}", dollars(one.cost_usd))
+        for one in by_cause(rebuilds)
+    ]
+    everything = sum(one.tokens for one in rebuilds)
+    cost = sum_or_none([one.cost_usd for one in rebuilds])
+    causes.append(("total", f"{len(rebuilds):,}", f"{everything:,}", dollars(cost)))
+    table(page, [("cause", "rebuilds", "tokens", "extra cost"), *causes], "<>>>", optional=(1,))
+    page.line()
+    ranked = sorted(found.bills, key=lambda bill: (-(bill.rebuilt_usd or 0.0), -bill.rebuilt_tokens))
+    shown = [bill for bill in ranked if bill.rebuilds][:MAX_SESSIONS]
+    rows: list[tuple[str, ...]] = [("session", "cost", "rebuilds", "extra cost", "most by")]
+    rows += [
+        (
+            one_line(bill.session_id)[:8],
+            cost_text(bill.total),
+            f"{len(bill.rebuilds):,}",
+            dollars(bill.rebuilt_usd),
+            CAUSE_TEXTS[max(bill.causes, key=lambda one: one.tokens).cause],
+        )
+        for bill in shown
+    ]
+    table(page, rows, "<>>><", optional=(2, 4))
+    page.line("`compactd audit FILE` shows one of them in full")

@@ -1,0 +1,149 @@
+"""The numbers of an audit as texts, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+
+from msgspec import Struct
+
+from compactd.cli.audit.bill import Bill, CompactionSize
+from compactd.cli.audit.losses import Loss
+from compactd.cli.audit.replay import NoReplay, Replay
+from compactd.cli.framework.page import one_line, plural
+from compactd.cli.usage.prices import PriceList
+from compactd.cli.usage.table import cost_text
+from compactd.core.cost.ledger import Cause
+
+CAUSE_TEXTS: dict[Cause, str] = {
+    "compaction": "compaction",
+    "prune": "prune",
+    "model": "other model",
+    "system": "system prompt",
+    "tools": "tools",
+    "messages": "rewind",
+    "expired": "expired",
+    "unknown": "unknown",
+}
+"""Cause -> its name in texts."""
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
+
+
+class KindRow(Struct, frozen=True):
+    """A row of the bill."""
+
+    kind: str
+    tokens: str
+    cost: str
+    share: str
+    """The share of the cost by the price list; empty if it is not known."""
+
+
+def kind_rows(bill: Bill) -> list[KindRow]:
+    """Return the bill by kind, the sum last. Kinds without tokens are left out."""
+    tokens, costs, total = bill.tokens, bill.costs, bill.total
+    kinds = (
+        ("input", tokens.input, costs.input),
+        ("cache read", tokens.cache_read, costs.cache_read),
+        ("cache write", tokens.cache_write_5m, costs.cache_write_5m),
+        ("cache write 1 h", tokens.cache_write_1h, costs.cache_write_1h),
+        ("output", tokens.output, costs.output),
+        ("summaries", tokens.summary, costs.summary),
+    )
+    rows = [
+        KindRow(
+            kind,
+            f"{count:,}",
+            dollars(cost) if bill.is_priced else "unknown",
+            f"{100 * cost / costs.total:.0f} %" if bill.is_priced and costs.total else "",
+        )
+        for kind, count, cost in kinds
+        if count
+    ]
+    return [*rows, KindRow("total", f"{total.total:,}", cost_text(total), "")]
+
+
+def price_notes(bill: Bill, prices: PriceList) -> list[str]:
+    """Return sentences about where the costs come from."""
+    total, told = bill.total, []
+    if bill.costs.total:
+        told.append(f"Cost at list prices: compactd's registry ({prices.source}), {prices.as_of}.")
+    if total.cost_reports:
+        told.append(f"* The session file reports ${total.reported_usd:,.2f} of the total itself.")
+    if bill.unpriced:
+        names = ", ".join(one_line(name) for name, _ in bill.unpriced[:3])
+        told.append(f"+ No price is known for {total.unpriced_tokens:,} tokens of {names}.")
+    return told
+
+
+def dollars(amount: float | None) -> str:
+    """Return an amount: `$1.23`, `<$0.01`, `unknown`."""
+    if amount is None:
+        return "unknown"
+    return "<$0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
+
+
+def share_text(share: float | None) -> str:
+    """Return a share: `53 %`, `unknown`."""
+    return "unknown" if share is None else f"{100 * share:.0f} %"
+
+
+def time_text(at: float | None, zone: tzinfo | None, *, is_short: bool = False) -> str:
+    """Return a time to the minute; `no time` if it is not known."""
+    if at is None:
+        return "no time"
+    try:
+        return datetime.fromtimestamp(at, zone).strftime("%m-%d %H:%M" if is_short else "%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "no time"
+
+
+def gap_text(gap_s: float | None) -> str:
+    """Return a time span: `5 s`, `12 min`, `2.2 h`, `3 d`."""
+    if gap_s is None:
+        return "-"
+    if gap_s < 2 * _MINUTE_S:
+        return f"{gap_s:.0f} s"
+    if gap_s < 2 * _HOUR_S:
+        return f"{gap_s / _MINUTE_S:.0f} min"
+    return f"{gap_s / _HOUR_S:.1f} h" if gap_s < 2 * _DAY_S else f"{gap_s / _DAY_S:.0f} d"
+
+
+def size_text(size: CompactionSize) -> str:
+    """Return the sizes of the context around a compaction."""
+    before = "unknown" if size.tokens_before is None else f"{size.tokens_before:,}"
+    after = "unknown" if size.tokens_after is None else f"{size.tokens_after:,}"
+    return f"{before} → {after} tokens"
+
+
+def loss_text(loss: Loss) -> str:
+    """Return what a compaction lost, as one line."""
+    parts = []
+    if loss.constraints_before:
+        parts.append(f"{len(loss.constraints):,} of {plural(loss.constraints_before, 'constraint')}")
+    if loss.tasks_before:
+        parts.append(f"{len(loss.tasks):,} of {plural(loss.tasks_before, 'open task')}")
+    if loss.facts_used_again:
+        parts.append(f"{loss.facts_lost:,} of {plural(loss.facts_used_again, 'fact')} used again later")
+    lost = f"lost {', '.join(parts)}" if parts else "nothing that was needed later was lost"
+    again = f"; {plural(loss.files_read_again, 'file')} read again" if loss.files_read_again else ""
+    return lost + again
+
+
+def policy_text(policy: Replay | NoReplay) -> str:
+    """Return what compactd's policy would have cost, as one sentence."""
+    if isinstance(policy, NoReplay):
+        return f"unknown: {policy.reason[0].lower()}{policy.reason[1:]}"
+    return (
+        f"about {dollars(policy.estimate_usd)} instead of {dollars(policy.recorded_usd)} for"
+        f" {plural(policy.requests, 'request')}, with {plural(policy.compactions, 'compaction')} instead of"
+        f" {policy.recorded_compactions:,} (estimate)"
+    )
+
+
+def rebuild_text(bill: Bill) -> str:
+    """Return all rebuilds as one line."""
+    if not bill.rebuilds:
+        return "no rebuild of the cache"
+    share = bill.rewritten_share
+    of = "" if share is None else f", {share_text(share)} of all tokens written to the cache"
+    return f"{plural(len(bill.rebuilds), 'rebuild')} of {bill.rebuilt_tokens:,} tokens{of}"

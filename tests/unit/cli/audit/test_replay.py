@@ -1,0 +1,96 @@
+"""The estimate of what a session would have cost with compactd's policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compactd.cli.audit.replay import NoReplay, Replay, replay
+from compactd.cli.audit.trail import read_trail
+from compactd.cli.usage.prices import PriceList
+from compactd.cli.usage.readers import agent_of
+from compactd.cli.usage.requests import FileUsage
+from compactd.core.cost.policy import PolicyDecision, Situation
+from compactd.core.cost.price import Rates
+from tests.support.command_line import recordings
+from tests.unit.cli.audit.transcripts import Json, answer, trail_of
+
+
+def never(situation: Situation, rates: Rates) -> PolicyDecision:
+    return PolicyDecision(compact=False, reason="", payback_turns=None, cold=None)
+
+
+def growing(requests: int, *, step: int = 2_000, first: int = 20_000) -> list[Json]:
+    """Return answers whose context grows by `step`, each reading all that was written."""
+    sizes = [first + step * number for number in range(requests)]
+    return [
+        answer(
+            number, at=10 * number, read=size - step if number else 0, write=step if number else size, new=0
+        )
+        for number, size in enumerate(sizes)
+    ]
+
+
+def test_without_a_compaction_the_replay_costs_what_the_session_cost() -> None:
+    found = replay(trail_of(*growing(50)), PriceList(), never)
+
+    assert isinstance(found, Replay)
+    assert found.estimate_usd == pytest.approx(found.recorded_usd)
+    assert (found.requests, found.compactions) == (50, 0)
+
+
+def test_a_session_that_grows_for_long_is_cheaper_with_compactions() -> None:
+    found = replay(trail_of(*growing(90)), PriceList())
+
+    assert isinstance(found, Replay)
+    assert found.estimate_usd < found.recorded_usd
+    assert found.compactions > 0
+
+
+def steady() -> list[Path]:
+    """Return the recordings of Claude Code and pi without a compaction."""
+    found = []
+    for path in recordings():
+        data = path.read_bytes()
+        if agent_of(data) not in ("claude-code", "pi") or "sessions" not in path.parts:
+            continue
+        if b"isCompactSummary" not in data and b'"type":"compaction"' not in data:
+            found.append(path)
+    return found
+
+
+@pytest.mark.parametrize("path", steady(), ids=lambda path: path.stem)
+def test_without_a_compaction_a_recording_costs_what_it_cost(path: Path) -> None:
+    data = path.read_bytes()
+    trail = read_trail(data, FileUsage(agent=agent_of(data) or "", session_id="s"))
+
+    found = replay(trail, PriceList(), never)
+
+    assert isinstance(found, Replay)
+    if found.requests > 20:
+        assert found.estimate_usd == pytest.approx(found.recorded_usd, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        (growing(4), "fewer than 5"),
+        ([answer(n, at=n, new=9_000) for n in range(9)], "nothing of a prompt cache"),
+        ([answer(n, at=n, write=9_000, model="nobodys-model-9") for n in range(9)], "price"),
+    ],
+    ids=["short", "no cache", "no price"],
+)
+def test_without_what_is_needed_there_is_no_estimate(records: list[Json], reason: str) -> None:
+    found = replay(trail_of(*records), PriceList())
+
+    assert isinstance(found, NoReplay)
+    assert reason in found.reason
+
+
+def test_only_the_conversation_with_the_user_is_replayed() -> None:
+    side = [answer(100 + n, at=n, write=9_000, isSidechain=True, agentId="b") for n in range(9)]
+
+    alone, together = (replay(trail_of(*some), PriceList()) for some in (growing(20), [*side, *growing(20)]))
+
+    assert alone == together

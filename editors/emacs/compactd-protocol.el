@@ -134,7 +134,7 @@
      :doc "Counts the tokens of a text or of messages, for a model.")
     ("models/lookup"
      :params ("model" "provider?" "base_url?" "explain?")
-     :result ("model" "provider" "context_window" "input_limit" "output_limit" "upper_bound" "confidence" "source" "how" "tokenizer" "pricing" "retired" "steps?")
+     :result ("model" "provider" "context_window" "input_limit" "output_limit" "upper_bound" "confidence" "source" "how" "tokenizer" "pricing" "retired" "pricing_source?" "steps?")
      :doc "Returns a model's window and limits, with their sources. For an unknown model, the window is 128000, a guess.")
     ("models/list"
      :params ("provider?" "from?" "limit?")

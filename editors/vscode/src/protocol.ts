@@ -1548,10 +1548,12 @@ export interface LookupResult {
   how: string;
   /** Name of the tokenizer, such as `o200k_base`; null if none is known. */
   tokenizer: string | null;
-  /** US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, in tokens). Null if unknown. */
+  /** US dollars per million tokens: `{input, output, cache_read?, cache_write?, cache_write_1h?, steps?}`. `cache_write_1h` is the price of a write to the cache that stays for an hour, `cache_write` that of one for the provider's usual time. `steps` are the prices above an input size (`above`, in tokens). Null if unknown. */
   pricing: Json;
   /** True if the provider no longer offers it. */
   retired: boolean;
+  /** The lists that the prices are from, and the day on which they were read. Left out without prices. */
+  pricing_source?: string;
   /** With `explain`: every step that was tried, in order, up to the one that found the answer. */
   steps?: LadderStep[];
 }

@@ -1147,10 +1147,14 @@ class LookupResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     tokenizer: str | None
     """Name of the tokenizer, such as `o200k_base`; null if none is known."""
     pricing: Raw
-    """US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the
-    prices above an input size (`above`, in tokens). Null if unknown."""
+    """US dollars per million tokens: `{input, output, cache_read?, cache_write?, cache_write_1h?, steps?}`.
+    `cache_write_1h` is the price of a write to the cache that stays for an hour, `cache_write` that of one
+    for the provider's usual time. `steps` are the prices above an input size (`above`, in tokens). Null if
+    unknown."""
     retired: bool
     """True if the provider no longer offers it."""
+    pricing_source: str | UnsetType = UNSET
+    """The lists that the prices are from, and the day on which they were read. Left out without prices."""
     steps: tuple[LadderStep, ...] | UnsetType = UNSET
     """With `explain`: every step that was tried, in order, up to the one that found the answer."""
 

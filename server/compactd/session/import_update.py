@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.history.append import AppendRequest, Report, plan_append
+from compactd.core.history.append import AppendRequest, plan_append
 from compactd.core.history.entries import (
     Appended,
     Compacted,
@@ -90,8 +90,9 @@ async def update_session(
         return replace(result, warnings=(*result.warnings, *warnings))
     lines = await world.in_worker(lambda: _new_lines(session, fresh, home))
     session.require_idle()
-    if lines:
-        await _append(session, lines)
+    sides = _new_sides(session, fresh)
+    if lines or sides:
+        await _append(session, lines, sides)
     return replace(result, message_count=len(session.state.items))
 
 
@@ -119,7 +120,7 @@ def loses_nothing(stored: Session, fresh: Session) -> bool:
     return True
 
 
-Line = tuple[Appended, Message, Report | None]
+Line = tuple[Appended, Message, UsageReported | None]
 """(an entry of the new import, its message, its usage report)."""
 
 
@@ -128,11 +129,7 @@ def _new_lines(stored: Session, fresh: Session, home: Path) -> list[Line]:
     do not come back. O(messages).
     """
     known, redacted = _words(stored.state), read_redacted(home)
-    reports = {
-        entry.entry_id: (entry.usage, entry.reported_output)
-        for entry in fresh.entries
-        if isinstance(entry, UsageReported)
-    }
+    reports = {entry.entry_id: entry for entry in fresh.entries if isinstance(entry, UsageReported)}
     lines: list[Line] = []
     for entry in fresh.entries:
         if not isinstance(entry, Appended):
@@ -160,8 +157,18 @@ def _without_id(message: Message, entry: Appended) -> tuple[Message, Appended]:
     return message, replace(entry, client_id=None, message=Raw(encode_message(message)))
 
 
-async def _append(session: Session, lines: list[Line]) -> None:
-    """Append messages with their own times, and wait until they are on disk."""
+def _new_sides(stored: Session, fresh: Session) -> list[UsageReported]:
+    """Return the reports of sub-agents in `fresh` that `stored` does not have. A file only grows."""
+    sides = [[one for one in session.entries if _is_side(one)] for session in (stored, fresh)]
+    return [one for one in sides[1][len(sides[0]) :] if isinstance(one, UsageReported)]
+
+
+def _is_side(entry: Entry) -> bool:
+    return isinstance(entry, UsageReported) and entry.is_side
+
+
+async def _append(session: Session, lines: list[Line], sides: list[UsageReported]) -> None:
+    """Append messages with their own times, and reports of sub-agents, and wait until they are on disk."""
     counted = await session.host.in_worker(
         lambda: messages_tokens([message for _, message, _ in lines], session.counter)
     )
@@ -171,16 +178,23 @@ async def _append(session: Session, lines: list[Line]) -> None:
         AppendRequest(
             read=[(message, entry.message) for entry, message, _ in lines],
             tokens=counted,
-            own_reports=[report for _, _, report in lines],
+            own_reports=[
+                None if report is None else (report.usage, report.reported_output) for _, _, report in lines
+            ],
         ),
         at=session.host.now(),
         estimator=session.counter.name,
         handed_epoch=session.state.epoch,
     )
-    times = iter([entry.at for entry, _, _ in lines])
-    entries: list[Entry] = [
-        replace(entry, at=next(times)) if isinstance(entry, Appended) else entry for entry in intake.entries
-    ]
+    known = dict(zip(intake.entry_ids, lines, strict=True))
+    entries: list[Entry] = []
+    for entry in intake.entries:
+        if isinstance(entry, Appended):
+            entry = replace(entry, at=known[entry.id][0].at)
+        elif isinstance(entry, UsageReported) and (was := known[entry.entry_id or ""][2]) is not None:
+            entry = replace(entry, at=was.at, model=was.model)
+        entries.append(entry)
+    entries += [replace(side, epoch=session.state.epoch) for side in sides]
     number = session.write(*entries, messages=intake.messages)
     for message in intake.messages:
         session.pending.add(message)

@@ -40,6 +40,20 @@ def test_the_fill_is_what_the_agent_tells(tmp_path: Path) -> None:
     assert shown(tmp_path, context_window=WINDOW) == "ctx 41 % · 82k/200k"
 
 
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        ({"total_cost_usd": 1.2345, "total_duration_ms": 7}, "ctx 41 % · 82k/200k · $1.23"),
+        ({"total_cost_usd": 0.001}, "ctx 41 % · 82k/200k"),
+        ({"total_cost_usd": -5}, "ctx 41 % · 82k/200k"),
+        ({"total_cost_usd": "much"}, "ctx 41 % · 82k/200k"),
+        (None, "ctx 41 % · 82k/200k"),
+    ],
+)
+def test_the_cost_is_the_agents_own(tmp_path: Path, cost: object, text: str) -> None:
+    assert shown(tmp_path, context_window=WINDOW, cost=cost) == text
+
+
 def test_just_after_a_compaction_nobody_knows_the_fill(tmp_path: Path) -> None:
     empty = {**WINDOW, "current_usage": None, "used_percentage": None}
 

@@ -890,8 +890,9 @@
 ---@field source string Where the number comes from, for a person.
 ---@field how string The step of the lookup that found it, for a person.
 ---@field tokenizer string|nil Name of the tokenizer, such as `o200k_base`; null if none is known.
----@field pricing any US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, in tokens). Null if unknown.
+---@field pricing any US dollars per million tokens: `{input, output, cache_read?, cache_write?, cache_write_1h?, steps?}`. `cache_write_1h` is the price of a write to the cache that stays for an hour, `cache_write` that of one for the provider's usual time. `steps` are the prices above an input size (`above`, in tokens). Null if unknown.
 ---@field retired boolean True if the provider no longer offers it.
+---@field pricing_source? string The lists that the prices are from, and the day on which they were read. Left out without prices.
 ---@field steps? compactd.LadderStep[] With `explain`: every step that was tried, in order, up to the one that found the answer.
 
 --- One step of a lookup.

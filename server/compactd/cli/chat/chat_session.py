@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from msgspec import Raw
+from msgspec import UnsetType
 
 from compactd.cli.chat.input import SMALLEST_PLAN
 from compactd.cli.chat.pieces import block_text, display_text, left_behind, result_text
 from compactd.cli.chat.usage_chart import ChartEntry, rows_of
-from compactd.cli.commands.models import pricing_of
 from compactd.cli.inspect.anatomy import call_subject
-from compactd.cli.inspect.cost import cost_of
 from compactd.client import AsyncClient, Event, Json
-from compactd.core.models.registry import Pricing
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.messages import Block, CompactionResult, TokenUsage, ToolCall, ToolResult
 from compactd.protocol.wire import HistoryEntry, StartResult, StateResult
@@ -56,14 +53,8 @@ class ChatSession:
         self.entries: dict[str, HistoryEntry] = {}
         """Entry id -> entry, oldest first."""
         self.rows: dict[str, ChartEntry] = {}
-        self.dollars: float | None = None
-        """Cost in US dollars of the answers that have a usage report and of the summaries that models wrote;
-        None if no cost is known. Answers have the price of the model that was set when they were read.
-        """
         self._calls: dict[str, ToolCall] = {}
         self._epoch = -1
-        self._pricing: Pricing | None = None
-        self._priced: str | None = None
         self._echoing = asyncio.Lock()
         self._is_named = False
 
@@ -71,6 +62,12 @@ class ChatSession:
     def id(self) -> str:
         """The session's id."""
         return self.started.session_id
+
+    @property
+    def dollars(self) -> float | None:
+        """What the session cost so far, in US dollars, as in `session/cost`; None if that is not known."""
+        cost = self.usage.cost
+        return None if isinstance(cost, UnsetType) else cost.billed
 
     @property
     def newest(self) -> str | None:
@@ -120,12 +117,10 @@ class ChatSession:
         is_anew = self.usage.epoch != self._epoch
         newest = None if is_anew else self.newest
         fresh = [entry async for entry in self._history(newest) if entry.entry_id != newest]
-        await self._look_up_prices()
         if is_anew:
-            self.entries, self.rows, self._calls, self.dollars = {}, {}, {}, None
+            self.entries, self.rows, self._calls = {}, {}, {}
         self.entries.update((entry.entry_id, entry) for entry in fresh)
         self.rows.update(rows_of(fresh, self._calls))
-        self._add_cost(fresh)
         self._epoch = self.usage.epoch
         return is_anew
 
@@ -200,22 +195,6 @@ class ChatSession:
             if page.next is None:
                 return
             begin = page.next
-
-    async def _look_up_prices(self) -> None:
-        model = self.state.model
-        if model is None or model == self._priced:
-            return
-        found = await self.client.models_lookup(model=model)
-        self._pricing, self._priced = pricing_of(found), model
-
-    def _add_cost(self, entries: Sequence[HistoryEntry]) -> None:
-        messages = (decode_message(e.message) for e in entries if isinstance(e.message, Raw))
-        cost = cost_of(messages, self._pricing) if self._pricing is not None else None
-        summaries = [e.compaction.cost for e in entries if e.compaction is not None]
-        dollars = [cost.dollars] if cost is not None else []
-        dollars += [one for one in summaries if isinstance(one, float)]
-        if dollars:
-            self.dollars = (self.dollars or 0.0) + sum(dollars)
 
 
 def _block_line(block: Block) -> str:

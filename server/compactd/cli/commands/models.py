@@ -113,6 +113,8 @@ def show(page: Page, found: LookupResult) -> None:
     pricing = pricing_of(found)
     if pricing is not None:
         page.row("price", price_text(pricing))
+        if found.pricing_source is not UNSET:
+            page.row("", f"({found.pricing_source})")
     page.row("tokenizer", found.tokenizer or "unknown: tokens are estimated")
     if is_guess and found.source == "default":
         from compactd.cli.framework.unknown_model import suggestion
@@ -162,6 +164,8 @@ def price_text(pricing: Pricing) -> str:
         parts.append(f"${pricing.cache_read:g} cache read")
     if pricing.cache_write is not None:
         parts.append(f"${pricing.cache_write:g} cache write")
+    if pricing.cache_write_1h is not None:
+        parts.append(f"${pricing.cache_write_1h:g} cache write for an hour")
     text = f"{', '.join(parts)} per million tokens"
     steps = [f"above {step.above:,}: ${step.input:g} in, ${step.output:g} out" for step in pricing.steps]
     return "; ".join((text, *steps))

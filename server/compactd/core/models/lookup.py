@@ -83,6 +83,8 @@ class Lookup(Struct, frozen=True, kw_only=True):
     tokenizer: str | None
     pricing: Pricing | None
     retired: bool
+    pricing_source: str = ""
+    """The lists that the prices are from; empty if there are no prices."""
 
 
 class Tried(Struct, frozen=True):

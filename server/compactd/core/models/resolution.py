@@ -429,4 +429,5 @@ def _answer(name: ModelName, row: ModelRow, how: str, confidence: Confidence = "
         tokenizer=row.tokenizer or tokenizer_of(name_key(row.id)),
         pricing=with_hour_writes(row.prices) if "claude" in row.id.lower() else row.prices,
         retired=row.retired,
+        pricing_source="" if row.prices is None else " + ".join(row.src),
     )

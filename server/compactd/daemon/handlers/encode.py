@@ -21,6 +21,7 @@ from compactd.core.models.observed import LASTS_S, Observed, doubt_of
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.messages.neutral import decode_message
 from compactd.formats.messages.neutral_out import encode_message
+from compactd.models.registry_files import PRICES_AS_OF
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import CompactionResult, Message, Status
@@ -54,6 +55,9 @@ def encode_settings(session: Session) -> dict[str, wire.Setting]:
 def lookup_of(found: Lookup) -> wire.LookupResult:
     """Return the result of `models/lookup` for a model that was found."""
     fields = msgspec.structs.asdict(found)
+    source = fields.pop("pricing_source")
+    if found.pricing is not None:
+        fields["pricing_source"] = f"{source}, {PRICES_AS_OF}" if source else PRICES_AS_OF
     return to_wire({**fields, "pricing": Raw(encode(found.pricing))}, wire.LookupResult)
 
 

@@ -28,6 +28,8 @@ NEAR: Final = 0.9
 """The share of the threshold from which on the line is yellow."""
 TAIL_BYTES: Final = 131_072
 MAX_STDIN_BYTES: Final = 1 << 20
+MIN_DOLLARS: Final = 0.01
+"""The least cost that is shown."""
 
 
 class _Usage(Struct, frozen=True):
@@ -47,10 +49,17 @@ class _Window(Struct, frozen=True):
     current_usage: _Usage | None = None
 
 
+class _Cost(Struct, frozen=True):
+    total_cost_usd: float | None = None
+
+
 class _StatusInput(Struct, frozen=True):
     session_id: str = ""
     transcript_path: str = ""
     context_window: _Window | None = None
+    cost: _Cost | None = None
+    """Claude Code's own estimate at list prices (gist.github.com/joncardasis, dev.to/nixonperinchery, "Claude
+    Code Status Line", read 2026-11)."""
 
 
 class _Message(Struct, frozen=True):
@@ -95,6 +104,8 @@ class Fill(Struct, frozen=True, kw_only=True):
     is_guess: bool = False
     turns_left: int | None = None
     kept: tuple[float, float] | None = None
+    dollars: float | None = None
+    """What the session cost so far, in US dollars."""
 
     @property
     def threshold(self) -> int:
@@ -158,6 +169,8 @@ def status_line(fill: Fill, *, colour: bool) -> str:
         parts.append(
             f"kept {summary}" + (f", {together} with what was put back" if together != summary else "")
         )
+    if fill.dollars is not None and fill.dollars >= MIN_DOLLARS:
+        parts.append(f"${fill.dollars:,.2f}")
     text = " · ".join(parts)
     if colour and fill.used is not None and fill.used >= NEAR * fill.threshold:
         return f"\x1b[{'31' if fill.is_due else '33'}m{text}\x1b[0m"
@@ -173,6 +186,7 @@ def _decode_input(data: bytes) -> _StatusInput | None:
         session_id=_decode(given.get("session_id", b""), str) or "",
         transcript_path=_decode(given.get("transcript_path", b""), str) or "",
         context_window=_decode(given.get("context_window", b""), _Window),
+        cost=_decode(given.get("cost", b""), _Cost),
     )
 
 
@@ -193,7 +207,12 @@ def _fill(told: _StatusInput) -> Fill:
         used = round(size * window.used_percentage / 100)
     if used is None and window is None:
         used = _last_used_tokens(told.transcript_path)
-    return Fill(used=used, window=size or _window(told.transcript_path), is_guess=not size)
+    return Fill(
+        used=used,
+        window=size or _window(told.transcript_path),
+        is_guess=not size,
+        dollars=told.cost.total_cost_usd if told.cost is not None else None,
+    )
 
 
 def _window(path: str) -> int:

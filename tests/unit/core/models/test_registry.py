@@ -74,6 +74,7 @@ def test_an_exact_row_is_a_fact_with_all_that_it_says() -> None:
         tokenizer="claude",
         pricing=PRICES,
         retired=False,
+        pricing_source="a",
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from compactd._runtime.yield_gil import yield_gil
+from compactd.compaction.provider_summary import STRATEGY, ask_provider, asks_provider
 from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
 from compactd.core.budget.budget import in_estimates
 from compactd.core.budget.settings import DEFAULT_PROFILE
@@ -17,6 +18,7 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.models.cost import price
 from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest, Fixed, Inputs
+from compactd.core.summary.answers import NOT_ASKED, ProviderAnswer
 from compactd.core.summary.compaction import (
     Ask,
     CompactionOutcome,
@@ -116,10 +118,10 @@ def summary_input(
     )
 
 
-def drive(given: SummaryInput) -> CompactionOutcome:
+def drive(given: SummaryInput, own: ProviderAnswer = NOT_ASKED) -> CompactionOutcome:
     """Carry out the plan `given.plan` to its end without a model, and return the outcome. Every question for
-    a model gets the answer `NoModel`."""
-    driver = CompactionDriver(given)
+    a model gets the answer `NoModel`. `own` is the answer of the provider's own compaction."""
+    driver = CompactionDriver(given, own)
     step = driver.step(())
     while isinstance(step, tuple):
         step = driver.step(tuple(NoModel() for _ in step))
@@ -130,19 +132,20 @@ class CompactionDriver:
     """A compaction in progress. Each step computes up to the next questions for a model, or to the end. A
     step may run in any thread."""
 
-    def __init__(self, given: SummaryInput) -> None:
+    def __init__(self, given: SummaryInput, own: ProviderAnswer = NOT_ASKED) -> None:
+        self.own = own
+        """The answer of the provider's own compaction. It may be set until the first step."""
         self._given = given
-        self._steps = flow(given)
-        self._is_begun = False
+        self._steps: Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome] | None = None
 
     def step(self, answers: tuple[SummaryAnswer, ...]) -> tuple[Ask, ...] | CompactionOutcome:
         """Compute the next step. `answers` are the answers to the questions that the step before returned;
         the first step gets none. Return the next questions, or the outcome if this was the last step."""
         with self._given.facts.lock:
             try:
-                if self._is_begun:
+                if self._steps is not None:
                     return self._steps.send(answers)
-                self._is_begun = True
+                self._steps = flow(self._given, self.own)
                 return next(self._steps)
             except StopIteration as end:
                 outcome: CompactionOutcome = end.value
@@ -171,6 +174,12 @@ async def run_flow(
     Between the steps, the event loop waits for the summariser's answers."""
     driver = CompactionDriver(given)
     answers: tuple[SummaryAnswer, ...] = ()
+    if asks_provider(given.plan):
+        running.check(STRATEGY, 0.1)
+        asking_provider = ask_provider(session, given.plan)
+        driver.own = await running.run_unless_stopped(
+            read_while_asking(asking_provider, session, driver.read_ahead)
+        )
     while True:
         step = await session.host.run_compute(partial(driver.step, answers), session.state.size)
         if not isinstance(step, tuple):
@@ -182,15 +191,23 @@ async def run_flow(
         answers = await running.run_unless_stopped(asking)
 
 
-def add_cost(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
-    """Return `result` with the cost of the model's answers and the model's name; unchanged if no model was
-    asked. The name is left out if the model's answers did not become the summary."""
+def add_cost(session: Session, result: CompactionResult, name: str) -> CompactionResult:
+    """Return `result` with the cost of the answers of the model `name`, and its name; unchanged if no model
+    was asked. The name is left out if the model's answers did not become the summary."""
     if isinstance(result.usage, UnsetType):
         return result
-    found = session.host.lookup(summariser.name, None)
+    found = session.host.lookup(name, None)
     cost = price(result.usage, found.pricing) if found is not None and found.pricing is not None else None
     return msgspec.structs.replace(
         result,
-        model=summariser.name if result.strategy == "summarize" else UNSET,
+        model=name if result.strategy in ("summarize", STRATEGY) else UNSET,
         cost=UNSET if cost is None else cost,
     )
+
+
+def asked_model(session: Session, plan: Plan, summariser: Summariser | NoModel | SummaryFailed) -> str | None:
+    """Return the model that is asked for the summary of `plan`: the session's for the provider's own
+    compaction, otherwise the summariser; None if none is asked."""
+    if plan.strategies[0] == STRATEGY:
+        return session.state.model.model
+    return summariser.name if isinstance(summariser, Summariser) else None

@@ -16,11 +16,18 @@ from compactd.compaction.driver import (
     planner,
     summary_input,
 )
+from compactd.compaction.provider_summary import (
+    ProviderCompaction,
+    asks_provider,
+    provider_compaction_of,
+    replaced_items,
+)
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
 from compactd.core.extract.facts import FactCache
 from compactd.core.planning.candidates import CutProblem
-from compactd.core.planning.plan import NotCompacted, expected_result
+from compactd.core.planning.plan import NotCompacted, Plan, expected_result
 from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.answers import NOT_ASKED
 from compactd.core.summary.compaction import Ask, CompactionOutcome, Draft
 from compactd.protocol.errors import Cancelled
 from compactd.protocol.messages import CompactionResult, Floor, Usage
@@ -58,13 +65,16 @@ async def try_compaction(
         if plan_only:
             return expected_result(made)
         given = summary_input(session, made, facts, summariser, check)
+        own = provider_compaction_of(session, request) if asks_provider(made) else NOT_ASKED
+        if isinstance(own, ProviderCompaction):
+            return add_cost(session, _with_provider(made, own), own.name)
         if isinstance(summariser, Summariser):
-            asks = CompactionDriver(given).step(())
+            asks = CompactionDriver(given, own).step(())
             if isinstance(asks, tuple):
                 return add_cost(
-                    session, _with_asks(expected_result(made), asks, session.counter.count), summariser
+                    session, _with_asks(expected_result(made), asks, session.counter.count), summariser.name
                 )
-        return drive(given)
+        return drive(given, own)
 
     try:
         outcome = await session.host.run_compute(attempt, session.state.size)
@@ -79,6 +89,14 @@ async def try_compaction(
     reason = f"dry run: nothing was changed{'; ' if told else ''}{told}"
     summary = outcome.summary if isinstance(outcome, Draft) else ""
     return msgspec.structs.replace(outcome.result, reason=reason, summary=summary)
+
+
+def _with_provider(plan: Plan, own: ProviderCompaction) -> CompactionResult:
+    """Return the expected result of `plan` with the usage that the provider's own compaction would have."""
+    asked = sum(item.tokens for item in replaced_items(plan, own.provider.shape))
+    fixed = plan.inputs.fixed
+    usage = Usage(input_tokens=asked + fixed.system + fixed.tools, output_tokens=plan.summary_budget)
+    return msgspec.structs.replace(expected_result(plan), usage=usage)
 
 
 def _with_asks(

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from compactd.compaction.client_hook import ask_client_hook
-from compactd.compaction.driver import add_cost, budget_of, planner, run_flow, summary_input
+from compactd.compaction.driver import add_cost, asked_model, budget_of, planner, run_flow, summary_input
 from compactd.compaction.dry_run import try_compaction
 from compactd.compaction.reread_advice import files_to_reread
-from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
+from compactd.compaction.summarizer import check_model, read_keys, summariser_of
 from compactd.core.history.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
 from compactd.core.history.state import SessionState
 from compactd.core.planning.plan import NotCompacted, Plan, expected_result
@@ -129,8 +129,9 @@ async def _carry_out(
         summariser = summariser_of(session, request)
         given = summary_input(session, plan, session.ensure_facts(), summariser, running.check)
         outcome = await run_flow(session, running, given, summariser)
-        if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
-            outcome = msgspec.structs.replace(outcome, result=add_cost(session, outcome.result, summariser))
+        asked = asked_model(session, plan, summariser)
+        if asked is not None and not isinstance(outcome, NotCompacted):
+            outcome = msgspec.structs.replace(outcome, result=add_cost(session, outcome.result, asked))
         require_stored(session, state)
         result = await _commit(session, running, plan.inputs, outcome, began)
     except BaseException as error:
@@ -196,6 +197,10 @@ async def _commit(
     if isinstance(outcome, PruneOnly):
         await _write_prune(session, outcome, now, inputs.counter.name, running.compaction_id)
         return result
+    # The journal names the strategy that wrote its text. Clients are told of the provider (`shown_result`).
+    stored = msgspec.structs.replace(result, summary="")
+    if outcome.provider is not None:
+        stored = msgspec.structs.replace(stored, strategy="extract")
     # If the tail is empty, it begins with the first message that was appended after the plan was made.
     first_kept = outcome.first_kept or state.first_after(inputs.originals[-1].entry_id)
     number = session.write(
@@ -206,7 +211,7 @@ async def _commit(
             epoch=state.epoch + 1,
             summary=outcome.summary,
             summary_tokens=outcome.summary_tokens,
-            result=msgspec.structs.replace(result, summary=""),
+            result=stored,
             parent=state.leaf,
             first_kept=first_kept,
             pinned=outcome.pinned,
@@ -215,6 +220,7 @@ async def _commit(
             modified_files=result.modified_files,
             asked=budget_of(inputs.request),
             estimator=inputs.counter.name,
+            provider=outcome.provider,
         )
     )
     await session.wait_durable(number)

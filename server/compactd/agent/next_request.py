@@ -9,10 +9,10 @@ import msgspec
 from compactd.core.history.projection import project
 from compactd.core.models.lookup import WANT_REASONING
 from compactd.formats.messages.base import render
-from compactd.formats.messages.provider_summary import choose_summary
 from compactd.models.providers.provider import Finished, ModelRequest, Provider
 from compactd.protocol.messages import ToolCall
 from compactd.session.prompt_cache import PreparedRequest, cache_key, prepare_request
+from compactd.session.provider_summary import summary_chooser
 from compactd.session.session import Session
 
 OUTPUT_TOKENS = 32_000
@@ -40,14 +40,17 @@ async def next_request(
     Calling it also records that the current epoch of the view was handed out.
     """
     view, system, tools = session.state.view(), session.state.system_prompt, session.tools()
-    counter, name, base_url = session.counter, session.state.model.model, session.state.model.base_url
+    counter, name, choose = (
+        session.counter,
+        session.state.model.model,
+        summary_chooser(session, provider.shape),
+    )
     session.note_sent_epoch(view.epoch)
     reasoning = provider.name in WANT_REASONING
     fixed = sum(session.state.fixed)
 
     def prepare() -> PreparedRequest:
-        projection = project(view.items, counter)
-        projection = choose_summary(projection, view.items, provider.shape, name, base_url)
+        projection = choose(project(view.items, counter), view.items)
         made = render(provider.shape, system, tools, projection, name, with_reasoning=reasoning)
         return prepare_request(
             session, provider.shape, made, projection, fixed_tokens=fixed, marks_system=True

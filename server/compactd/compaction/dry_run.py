@@ -20,7 +20,7 @@ from compactd.compaction.provider_summary import (
     ProviderCompaction,
     asks_provider,
     provider_compaction_of,
-    replaced_items,
+    request_tokens,
 )
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
 from compactd.core.extract.facts import FactCache
@@ -93,9 +93,8 @@ async def try_compaction(
 
 def _with_provider(plan: Plan, own: ProviderCompaction) -> CompactionResult:
     """Return the expected result of `plan` with the usage that the provider's own compaction would have."""
-    asked = sum(item.tokens for item in replaced_items(plan, own.provider.shape))
-    fixed = plan.inputs.fixed
-    usage = Usage(input_tokens=asked + fixed.system + fixed.tools, output_tokens=plan.summary_budget)
+    asked = request_tokens(plan, own.provider.shape)
+    usage = Usage(input_tokens=asked, output_tokens=plan.summary_budget)
     return msgspec.structs.replace(expected_result(plan), usage=usage)
 
 

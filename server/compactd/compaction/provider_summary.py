@@ -26,7 +26,6 @@ from compactd.formats.messages.base import render
 from compactd.formats.messages.cache_markers import mark_anthropic
 from compactd.formats.messages.provenance import ANTHROPIC
 from compactd.formats.messages.provider_summary import (
-    choose_summary,
     focus_prompt,
     offers_compaction,
     read_anthropic,
@@ -36,6 +35,7 @@ from compactd.models.providers.provider import Finished, ModelRequest, Provider,
 from compactd.protocol.errors import NoProvider, ProviderFailed
 from compactd.protocol.messages import Opaque, Retry, Tool
 from compactd.session.prompt_cache import cache_key
+from compactd.session.provider_summary import ChooseSummary, summary_chooser
 from compactd.session.session import Session
 
 MIN_OUTPUT_TOKENS = 8_192
@@ -66,6 +66,8 @@ def provider_compaction_of(session: Session, request: CompactRequest) -> Provide
     """
     settings, own = session.resolved.settings, session.state.model
     name, base_url = own.model, own.base_url
+    if request.trigger == "model_switch":
+        return ProviderAnswer(why="the next request goes to another model")
     if name is None:
         return ProviderAnswer(why="the session has no model, so no provider can compact it")
     if not session.runs_loop and name not in (request.model, settings.model):
@@ -98,6 +100,11 @@ async def ask_provider(session: Session, plan: Plan) -> ProviderAnswer:
     found = provider_compaction_of(session, plan.inputs.request)
     if isinstance(found, ProviderAnswer):
         return found
+    asked, window = request_tokens(plan, found.provider.shape), plan.inputs.standing.window
+    if window is not None and asked + MIN_OUTPUT_TOKENS > window:
+        return ProviderAnswer(
+            why=f"its request of {asked:,} tokens and the summary do not fit {found.name}'s window"
+        )
     try:
         async with asyncio.timeout(found.deadline_s):
             return await _request(session, plan, found)
@@ -120,6 +127,12 @@ def replaced_items(plan: Plan, shape: str) -> tuple[Item, ...]:
     )
 
 
+def request_tokens(plan: Plan, shape: str) -> int:
+    """Return the estimated tokens of the request to the provider."""
+    fixed = plan.inputs.fixed
+    return sum(item.tokens for item in replaced_items(plan, shape)) + fixed.system + fixed.tools
+
+
 async def _request(session: Session, plan: Plan, found: ProviderCompaction) -> ProviderAnswer:
     """Send the request, and return what the answer contains."""
     model, counter = session.state.model, plan.inputs.counter
@@ -129,7 +142,7 @@ async def _request(session: Session, plan: Plan, found: ProviderCompaction) -> P
         found,
         system=session.state.system_prompt,
         tools=session.tools(),
-        base_url=model.base_url,
+        choose=summary_chooser(session, found.provider.shape),
         key=cache_key(session, found.provider.shape),
     )
     request = await session.host.in_worker(prepare)
@@ -149,7 +162,6 @@ async def _request(session: Session, plan: Plan, found: ProviderCompaction) -> P
     if isinstance(read, str):
         return ProviderAnswer(why=read, usage=finished.usage)
     items, tokens = read
-    is_focused = plan.inputs.request.instructions is not None
     return ProviderAnswer(
         summary=ProviderSummary(
             format=found.provider.shape,
@@ -158,9 +170,15 @@ async def _request(session: Session, plan: Plan, found: ProviderCompaction) -> P
             tokens=tokens,
             base_url=model.base_url,
         ),
-        note=NO_INSTRUCTIONS if is_focused and found.provider.shape != ANTHROPIC else "",
+        note=NO_INSTRUCTIONS if _focus(plan) and found.provider.shape != ANTHROPIC else "",
         usage=finished.usage,
     )
+
+
+def _focus(plan: Plan) -> str:
+    """Return what the summary should pay attention to, and what the client's hook adds for the summariser."""
+    request = plan.inputs.request
+    return "\n\n".join(part for part in (request.instructions, *request.context) if part)
 
 
 def _prepare(
@@ -169,14 +187,14 @@ def _prepare(
     *,
     system: str | None,
     tools: Sequence[Tool],
-    base_url: str | None,
+    choose: ChooseSummary,
     key: str | None,
 ) -> ModelRequest:
     """Return the request: the same beginning as the session's requests have, so that the provider can read it
     from its cache."""
     shape, settings = found.provider.shape, plan.inputs.settings
     items = replaced_items(plan, shape)
-    projection = choose_summary(project(items, plan.inputs.counter), items, shape, found.name, base_url)
+    projection = choose(project(items, plan.inputs.counter), items)
     if shape != ANTHROPIC:
         made = render(shape, system, tools, projection, found.name)
         return ModelRequest(
@@ -195,7 +213,7 @@ def _prepare(
         tools=tuple(made.tools or ()),
         max_output_tokens=max(MIN_OUTPUT_TOKENS, plan.summary_budget),
         headers={BETA_HEADER: ON_DEMAND_BETA},
-        compaction_prompt=focus_prompt(plan.inputs.request.instructions),
+        compaction_prompt=focus_prompt(_focus(plan)),
     )
 
 

@@ -173,6 +173,9 @@ class Session:
         self.last_sent: dict[str, tuple[SentRequest, SentRequest | None]] = {}
         """By format, the newest request that was handed out since this process opened the session, and the
         newest before it that was another one. Only `prompt_cache.prepare_request` sets it."""
+        self.refused_summaries: set[str] = set()
+        """The compactions whose provider's own summary the provider has refused since this process opened the
+        session."""
         self.operation: ExclusiveOperation | None = None
         self.facts: FactCache | None = None
         """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`

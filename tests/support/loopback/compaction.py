@@ -5,11 +5,11 @@
         ...
 
 Anthropic: platform.claude.com, "Compaction on demand" (sections "Request a summary", "Continue from the
-summary", "Handle a missing summary or an error", "Count compaction usage", "Limits and interactions with other
-features") and "Compaction that keeps recent turns"; the types of the SDK anthropic 2.14.0. Read 2026-11-27.
+summary", "Handle a missing summary or an error", "Count compaction usage", "Limits and interactions with
+other features"), "Compaction that keeps recent turns"; types of the SDK anthropic 2.14.0. Read 2026-11-27.
 
-OpenAI: developers.openai.com, "Compaction", "Standalone compact endpoint"; API reference, "Compact a response";
-the types of the SDK openai 3.57.0. Read 2026-11-27.
+OpenAI: developers.openai.com, "Compaction", "Standalone compact endpoint"; API reference, "Compact a
+response"; the types of the SDK openai 3.57.0. Read 2026-11-27.
 """
 
 from __future__ import annotations

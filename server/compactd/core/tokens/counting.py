@@ -253,15 +253,17 @@ def block_tokens(block: Block, counter: Counter) -> int:
             return _document_tokens(block, counter)
         case Opaque():
             return _opaque_tokens(block, counter)
+        case Unknown(type="compaction"):
+            return _opaque_tokens(block, counter)
         case Unknown(raw=raw):
             return blob_tokens(bytes(raw))
 
 
-def _opaque_tokens(block: Opaque, counter: Counter) -> int:
+def _opaque_tokens(block: Opaque | Unknown, counter: Counter) -> int:
     """Return the tokens of a block that only its provider understands. Of a provider's own compaction, the
     summary counts: the text that Anthropic shows, or an estimate of what OpenAI encrypted. Signatures and
     Anthropic's `encrypted_content`, which is only metadata, count 0."""
-    encrypted = encrypted_reasoning(block)
+    encrypted = encrypted_reasoning(block) if isinstance(block, Opaque) else None
     if encrypted is not None:
         return encrypted_tokens(len(encrypted))
     try:

@@ -11,10 +11,10 @@ from compactd.daemon.handlers import encode
 from compactd.daemon.handlers.base import Handled, HandlerGroup, decode_all, is_quick
 from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.base import render
-from compactd.formats.messages.provider_summary import choose_summary
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams, StorageFailed
 from compactd.session.prompt_cache import prepare_request
+from compactd.session.provider_summary import summary_chooser
 from compactd.session.search import search
 
 SEARCH_LIMIT = 20
@@ -29,13 +29,13 @@ class ReadHandlers(HandlerGroup):
         # The session may change while a worker builds the context, so its state is read now.
         state = session.state
         view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
-        counter, model, base_url = session.counter, state.model.model, state.model.base_url
+        counter, model, format = session.counter, state.model.model, params.format or "neutral"
+        choose = summary_chooser(session, format)
         reasoning = session.lookup is not None and session.lookup.provider in WANT_REASONING
         session.note_sent_epoch(view.epoch)
 
         def context() -> wire.ContextResult:
-            format = params.format or "neutral"
-            projection = choose_summary(project(view.items, counter), view.items, format, model, base_url)
+            projection = choose(project(view.items, counter), view.items)
             made = render(format, system, tools, projection, model, with_reasoning=reasoning)
             told: wire.ContextCache | UnsetType = UNSET
             if format != "neutral":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.formats.messages.provenance import ANTHROPIC
 from compactd.formats.messages.rendering import (
@@ -48,7 +48,7 @@ class CompactionBlock(Struct, frozen=True):
     """A summary by Anthropic's own compaction, as far as compactd reads it."""
 
     type: str = ""
-    content: str | None = None
+    content: str | UnsetType | None = UNSET
     """The summary; null if the compaction failed. The API then ignores the block."""
     signature: str | None = None
     """Only blocks of compaction on demand have one."""
@@ -57,15 +57,23 @@ class CompactionBlock(Struct, frozen=True):
 _decode_compaction = msgspec.json.Decoder(CompactionBlock).decode
 
 
-def compaction_block(block: Opaque) -> CompactionBlock | None:
-    """Return what `block` says if it is a summary by Anthropic's own compaction; otherwise None. O(block)."""
-    if block.provider != ANTHROPIC or b"compaction" not in bytes(block.raw):
-        return None
+def compaction_block(block: Block) -> CompactionBlock | None:
+    """Return what `block` says if it is a summary by Anthropic's own compaction; otherwise None. O(block).
+
+    Versions before 2026-12 kept such a block as one of an unknown type.
+    """
+    match block:
+        case Opaque(provider="anthropic", raw=raw) if b"compaction" in bytes(raw):
+            pass
+        case Unknown(type="compaction", raw=raw):
+            pass
+        case _:
+            return None
     try:
-        found = _decode_compaction(block.raw)
+        found = _decode_compaction(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return found if found.type == "compaction" else None
+    return found if found.type == "compaction" and found.content is not UNSET else None
 
 
 def text_block(text: str) -> Json:

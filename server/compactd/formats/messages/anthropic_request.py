@@ -104,7 +104,7 @@ def render(
 class _Compactions(Struct, frozen=True):
     """The summaries by Anthropic's own compaction, in the client's messages, that stay in the request."""
 
-    blocks: tuple[Opaque, ...]
+    blocks: tuple[Block, ...]
     has_signed: bool
     """Whether the request starts with one that has a signature."""
 
@@ -120,13 +120,13 @@ def _kept_compactions(messages: Sequence[Projected]) -> _Compactions:
     one with a signature stays if it is the first block. Everything that another one stands for is in the
     request."""
     first = messages[0].message.content[:1] if messages and messages[0].message.role == "assistant" else ()
-    signed: tuple[Opaque, ...] = ()
-    plain: list[Opaque] = []
-    empty: list[Opaque] = []
+    signed: tuple[Block, ...] = ()
+    plain: list[Block] = []
+    empty: list[Block] = []
     for projected in messages:
         for block in projected.message.content:
-            found = compaction_block(block) if isinstance(block, Opaque) else None
-            if not isinstance(block, Opaque) or found is None:
+            found = compaction_block(block)
+            if found is None:
                 continue
             if not found.content:
                 empty.append(block)
@@ -167,7 +167,7 @@ class _RequestBuilder:
     """A request under construction: the turns so far, and the images and documents of an assistant's message,
     which wait until a user message can contain them."""
 
-    def __init__(self, names: SafeNames, model: str | None, compactions: Sequence[Opaque]) -> None:
+    def __init__(self, names: SafeNames, model: str | None, compactions: Sequence[Block]) -> None:
         self._turns: list[_Turn] = []
         self._compactions = compactions
         self._names = names
@@ -236,6 +236,8 @@ class _RequestBuilder:
 
     def _assistant_blocks(self, block: Block, is_own: bool) -> list[Json | Raw]:
         match block:
+            case Opaque() | Unknown() if compaction_block(block) is not None:
+                return [block.raw] if any(block is one for one in self._compactions) else []
             case ToolCall():
                 return [
                     {
@@ -254,8 +256,6 @@ class _RequestBuilder:
                 thinking = opaque_thinking(block)
                 if thinking is not None:
                     return thinking_blocks(thinking)
-                if compaction_block(block) is not None:
-                    return [block.raw] if any(block is one for one in self._compactions) else []
                 own = opaque_block(block)
                 return [] if own is None else [own]
             case Unknown():

@@ -83,9 +83,25 @@ def _thresholds(projection: Projection) -> Iterator[CompactionBlock]:
     """Yield the blocks of Anthropic's compaction at a threshold that contain a summary."""
     for projected in projection.messages:
         for block in projected.message.content:
-            found = compaction_block(block) if isinstance(block, Opaque) else None
+            found = compaction_block(block)
             if found is not None and found.content and not found.signature:
                 yield found
+
+
+def is_refused_summary(status: int | None, code: str | None, text: str) -> bool:
+    """Return whether a provider refused a request because of its own summary in it. Anthropic names the
+    reason in `error.details.error_code`, OpenAI in `error.code`. O(text)."""
+    return status == 400 and any(name in (code or "") or name in text for name in _REFUSALS)
+
+
+_REFUSALS = (
+    "compaction_signature_invalid",
+    "compaction_content_mismatch",
+    "compaction_tool_changes_mismatch",
+    "compaction_block_misplaced",
+    "compaction_block_ambiguous",
+    "invalid_encrypted_content",
+)
 
 
 def focus_prompt(instructions: str | None) -> str | None:

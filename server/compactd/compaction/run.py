@@ -197,7 +197,7 @@ async def _commit(
     if isinstance(outcome, PruneOnly):
         await _write_prune(session, outcome, now, inputs.counter.name, running.compaction_id)
         return result
-    # The journal names the strategy that wrote its text. Clients are told of the provider (`shown_result`).
+    # The journal names the strategy that wrote its text. Clients get `provider` (`shown_result`).
     stored = msgspec.structs.replace(result, summary="")
     if outcome.provider is not None:
         stored = msgspec.structs.replace(stored, strategy="extract")

@@ -630,7 +630,8 @@ class CompactionProgress(Struct, frozen=True, kw_only=True, tag="compaction_prog
     compaction_id: str
     """The compaction that this is about."""
     phase: str
-    """The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`."""
+    """The current phase. Values so far: `prepare`, `summarize`, `provider`, `extract`, `truncate`, `check`,
+    `done`."""
     fraction: float
     """The share that is done, 0 to 1. It never decreases."""
     delta: str | None = None

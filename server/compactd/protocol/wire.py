@@ -567,8 +567,9 @@ class Cleaned(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """A file, store or part of the session from which a redaction removed text."""
 
     where: str
-    """What was cleaned: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction
-    result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later."""
+    """What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`,
+    `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other
+    values may be added later."""
     entry_ids: tuple[str, ...] = ()
     """The messages, compactions or prunes that were changed."""
 

@@ -80,7 +80,7 @@ def read_ahead(given: SummaryInput, is_answered: Callable[[], bool]) -> None:
     O(text) at the first call. Raise what `given.check` raises. Must not run at the same time as `compact`.
     """
     for _ in _parts_to_check(given):
-        given.at("summarize", 0.1)
+        given.at(given.plan.strategies[0], 0.1)
         if is_answered():
             return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import anthropic
 import pytest
 
 from tests.support.client import Daemon
-from tests.support.loopback import EmptyBody, Fail, Html, Loopback, Overflow, Seen, Silence, Step
+from tests.support.loopback import Answer, EmptyBody, Fail, Html, Loopback, Overflow, Seen, Silence, Step
 from tests.support.loopback.compaction import ClaudeCompaction, OpenAICompaction
+from tests.support.loopback.prefix_cache import Billed, PrefixCache
 from tests.support.own_loop import TOOLS, Talk, environment
 from tests.support.talk import CHARS4, turns, user
 
@@ -207,6 +209,10 @@ def test_another_model_of_the_provider_gets_the_block_only_if_the_documents_say_
         assert bool(blocks(world.next(talk))) == takes_it
 
 
+def journals(home: Path) -> list[str]:
+    return [one.read_text() for one in home.rglob("*.jsonl")]
+
+
 def test_a_redaction_drops_the_block_for_good(world: World, home: Path) -> None:
     talk = world.talk()
     world.own.summary = f"The password is {SECRET}." if isinstance(world.own, ClaudeCompaction) else ""
@@ -219,9 +225,8 @@ def test_a_redaction_drops_the_block_for_good(world: World, home: Path) -> None:
     body = world.next(talk)
     assert blocks(body) == []
     assert SECRET not in str(body)
-    journals = [one.read_text() for one in home.rglob("*.jsonl")]
-    assert journals
-    assert not any(SECRET in text or '"signature"' in text or "gAAAA" in text for text in journals)
+    assert journals(home)
+    assert not any(SECRET in text or '"signature"' in text or "gAAAA" in text for text in journals(home))
 
 
 def test_a_redaction_of_a_kept_message_leaves_the_block(world: World) -> None:
@@ -234,7 +239,7 @@ def test_a_redaction_of_a_kept_message_leaves_the_block(world: World) -> None:
     assert blocks(world.next(talk)) == issued(world)[-1:]
 
 
-def test_a_restart_of_the_daemon_keeps_the_block(world: World) -> None:
+def test_a_restart_of_the_daemon_keeps_the_block(world: World, home: Path) -> None:
     talk = world.talk()
     done = world.compact(talk)
     before = world.context(talk)
@@ -247,6 +252,10 @@ def test_a_restart_of_the_daemon_keeps_the_block(world: World) -> None:
     assert world.context(talk)["messages"] == before["messages"]
     assert world.context(talk)["tokens"] == before["tokens"] == done["tokens_after"]
     assert daemon.call("agent/state", session_id=talk.id)["compaction"]["last"]["strategy"] == "provider"
+    # Versions that do not know the strategy can read the journal.
+    stored = [record for text in journals(home) for record in text.splitlines() if '"signature"' in record]
+    stored += [record for text in journals(home) for record in text.splitlines() if "gAAAA" in record]
+    assert [json.loads(record)["result"]["strategy"] for record in stored] == ["extract"]
     world.next(talk)
     assert blocks(world.server.requests[-1].body) == issued(world)[-1:]
 
@@ -739,3 +748,29 @@ def test_an_own_loop_with_a_clients_block_sends_the_header(claude: World) -> Non
     claude.next(talk)
 
     assert claude.server.requests[-1].headers["anthropic-beta"] == "compact-2026-01-12"
+
+
+def test_the_compaction_and_what_follows_read_from_the_prompt_cache(claude: World) -> None:
+    cache = PrefixCache(lambda: 0.0, minimum_tokens=0)
+    bills: list[Billed] = []
+    keep = claude.claude.reply
+
+    def reply(seen: Seen) -> Step:
+        bills.append(cache.bill(seen.body))
+        return keep(seen)
+
+    claude.own.reply = reply  # type: ignore[method-assign]
+    claude.claude.answer = Answer(text="It is done. " * 100)
+    talk = claude.talk()
+    for turn in range(12):
+        assert talk.ask(f"Do step {turn}. " * 100)["type"] == "agent_end"
+    before = len(bills)
+    claude.compact(talk)
+    for _ in range(3):
+        claude.next(talk)
+
+    compacted, first, *later = bills[before:]
+    assert compacted.read >= 0.95 * compacted.size
+    assert compacted.written_5m == 0
+    assert first.read > 0
+    assert [now.read >= 0.95 * before.size for before, now in pairwise([first, *later])] == [True, True]

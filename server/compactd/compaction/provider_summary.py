@@ -12,6 +12,7 @@ from contextlib import aclosing
 from functools import partial
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from compactd.compaction.summarizer import cost_so_far
 from compactd.core.history.entries import Item, ProviderSummary
@@ -31,6 +32,7 @@ from compactd.formats.messages.provider_summary import (
     read_anthropic,
     read_openai,
 )
+from compactd.formats.messages.rendering import Rendered
 from compactd.models.providers.provider import Finished, ModelRequest, Provider, Retrying
 from compactd.protocol.errors import NoProvider, ProviderFailed
 from compactd.protocol.messages import Opaque, Retry, Tool
@@ -203,9 +205,7 @@ def _prepare(
     made = render_anthropic(system, tools, projection, found.name, to_compact=True)
     marked: Raw | None = None
     if settings.cache == "auto":
-        made, marked, _ = mark_anthropic(
-            made, starts_with_summary=plan.merged is not None, last_sent=0, marks_system=True
-        )
+        made, marked = _mark_sent(made, starts_with_summary=plan.merged is not None)
     return ModelRequest(
         model=found.model,
         system=made.system if marked is None else marked,
@@ -215,6 +215,24 @@ def _prepare(
         headers={BETA_HEADER: ON_DEMAND_BETA},
         compaction_prompt=focus_prompt(_focus(plan)),
     )
+
+
+def _mark_sent(made: Rendered, *, starts_with_summary: bool) -> tuple[Rendered, Raw | None]:
+    """Return the request to Anthropic with marks for its prompt cache, and the marked system prompt. The last
+    mark is on the last user message, because a request of the session ended there. What follows is not
+    marked: nobody will read it from the cache again."""
+    end = next((n for n in range(len(made.messages), 0, -1) if _is_users(made.messages[n - 1])), 0)
+    marked, system, _ = mark_anthropic(
+        replace(made, messages=made.messages[:end]),
+        starts_with_summary=starts_with_summary,
+        last_sent=0,
+        marks_system=True,
+    )
+    return replace(marked, messages=[*marked.messages, *made.messages[end:]]), system
+
+
+def _is_users(message: Raw) -> bool:
+    return bytes(message).startswith(b'{"role":"user"')
 
 
 def _read(shape: str, finished: Finished, request: ModelRequest, counter: Counter) -> tuple[Raw, int] | str:

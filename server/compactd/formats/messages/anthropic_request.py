@@ -125,7 +125,7 @@ def _kept_compactions(messages: Sequence[Projected]) -> _Compactions:
     empty: list[Block] = []
     for projected in messages:
         for block in projected.message.content:
-            found = compaction_block(block)
+            found = compaction_block(block) if isinstance(block, Opaque | Unknown) else None
             if found is None:
                 continue
             if not found.content:

@@ -36,7 +36,7 @@ from compactd.formats.messages.json_parts import elements, fields, first_byte
 from compactd.formats.messages.provenance import ANTHROPIC, RESPONSES, compacts_on_demand
 from compactd.formats.messages.rendering import string_field
 from compactd.protocol.errors import InvalidParams
-from compactd.protocol.messages import Opaque, Usage
+from compactd.protocol.messages import Opaque, Unknown, Usage
 
 MAX_INSTRUCTION_CHARS = 16_384
 """The most characters of `compaction.instructions`, which replace Anthropic's own prompt."""
@@ -83,7 +83,7 @@ def _thresholds(projection: Projection) -> Iterator[CompactionBlock]:
     """Yield the blocks of Anthropic's compaction at a threshold that contain a summary."""
     for projected in projection.messages:
         for block in projected.message.content:
-            found = compaction_block(block)
+            found = compaction_block(block) if isinstance(block, Opaque | Unknown) else None
             if found is not None and found.content and not found.signature:
                 yield found
 

@@ -28,25 +28,28 @@ SECRET = "hunter2-8f1c"
 WIRES = tuple(MODELS)
 
 
-class World:
-    """Both providers behind one address, and a daemon that knows them."""
+class Providers:
+    """Both providers behind one address."""
 
-    def __init__(self, stack: ExitStack, spawn: Spawn, wire: str) -> None:
+    def __init__(self) -> None:
         self.claude, self.openai = ClaudeCompaction(), OpenAICompaction()
-        self.server = stack.enter_context(Loopback(reply=self._reply))
-        self.own: Provider = self.claude if wire == "anthropic" else self.openai
-        self.other: Provider = self.openai if wire == "anthropic" else self.claude
-        self.wire, self.model = wire, MODELS[wire]
-        self._spawn, self._stack = spawn, stack
-        self.daemon = self.start()
 
-    def start(self) -> Daemon:
-        env = {
-            **environment("anthropic", self.server.base_url),
-            **environment("openai_responses", self.server.base_url),
-        }
-        self.daemon = self._spawn(env=env)
-        return self.daemon
+    def reply(self, seen: Seen) -> Step:
+        return (self.claude if seen.wire == "anthropic" else self.openai).reply(seen)
+
+
+class World:
+    """The providers, and a daemon that knows them."""
+
+    def __init__(
+        self, stack: ExitStack, providers: Providers, server: Loopback, daemon: Daemon, wire: str
+    ) -> None:
+        self.claude, self.openai = providers.claude, providers.openai = ClaudeCompaction(), OpenAICompaction()
+        server.forget()
+        self.server, self.daemon = server, daemon
+        self.own: Provider = self.claude if wire == "anthropic" else self.openai
+        self.wire, self.model = wire, MODELS[wire]
+        self._stack = stack
 
     def talk(self, **settings: Any) -> Talk:
         """A session of the daemon's own loop with a long past."""
@@ -82,14 +85,57 @@ class World:
     def context(self, talk: Talk, format: str | None = None) -> dict[str, Any]:
         return self.daemon.call("session/context", session_id=talk.id, format=format or self.wire)
 
-    def _reply(self, seen: Seen) -> Step:
-        return (self.claude if seen.wire == "anthropic" else self.openai).reply(seen)
+
+def both(server: Loopback) -> dict[str, str]:
+    """The environment in which the daemon finds both providers."""
+    return {
+        **environment("anthropic", server.base_url),
+        **environment("openai_responses", server.base_url),
+    }
+
+
+Make = Callable[[str], World]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Providers, Loopback, Daemon]]:
+    """What the tests share, each with sessions of its own."""
+    providers = Providers()
+    with (
+        Loopback(reply=providers.reply) as server,
+        Daemon(tmp_path_factory.mktemp("shared") / "home", env=both(server)) as daemon,
+    ):
+        yield providers, server, daemon
+
+
+@pytest.fixture
+def make(running: tuple[Providers, Loopback, Daemon]) -> Iterator[Make]:
+    with ExitStack() as stack:
+        yield lambda wire: World(stack, *running, wire)
 
 
 @pytest.fixture(params=WIRES)
-def world(request: pytest.FixtureRequest, spawn: Spawn) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, make: Make) -> World:
+    return make(request.param)
+
+
+@pytest.fixture
+def claude(make: Make) -> World:
+    return make("anthropic")
+
+
+@pytest.fixture
+def gpt(make: Make) -> World:
+    return make("openai_responses")
+
+
+@pytest.fixture(params=WIRES)
+def alone(request: pytest.FixtureRequest, spawn: Spawn) -> Iterator[World]:
+    """A world with a daemon and a data folder of its own."""
+    providers = Providers()
     with ExitStack() as stack:
-        yield World(stack, spawn, request.param)
+        server = stack.enter_context(Loopback(reply=providers.reply))
+        yield World(stack, providers, server, spawn(env=both(server)), request.param)
 
 
 def blocks(body: dict[str, Any]) -> list[Any]:
@@ -197,23 +243,23 @@ def test_another_provider_gets_the_portable_summary_until_the_switch_back(world:
     ],
 )
 def test_another_model_of_the_provider_gets_the_block_only_if_the_documents_say_so(
-    spawn: Spawn, model: str, takes_it: bool
+    make: Make, model: str, takes_it: bool
 ) -> None:
-    with ExitStack() as stack:
-        world = World(stack, spawn, "anthropic" if model.startswith("anthropic") else "openai_responses")
-        talk = world.talk()
-        world.compact(talk)
+    world = make("anthropic" if model.startswith("anthropic") else "openai_responses")
+    talk = world.talk()
+    world.compact(talk)
 
-        world.daemon.call("model/set", session_id=talk.id, model=model)
+    world.daemon.call("model/set", session_id=talk.id, model=model)
 
-        assert bool(blocks(world.next(talk))) == takes_it
+    assert bool(blocks(world.next(talk))) == takes_it
 
 
 def journals(home: Path) -> list[str]:
     return [one.read_text() for one in home.rglob("*.jsonl")]
 
 
-def test_a_redaction_drops_the_block_for_good(world: World, home: Path) -> None:
+def test_a_redaction_drops_the_block_for_good(alone: World, home: Path) -> None:
+    world = alone
     talk = world.talk()
     world.own.summary = f"The password is {SECRET}." if isinstance(world.own, ClaudeCompaction) else ""
     world.compact(talk)
@@ -239,13 +285,14 @@ def test_a_redaction_of_a_kept_message_leaves_the_block(world: World) -> None:
     assert blocks(world.next(talk)) == issued(world)[-1:]
 
 
-def test_a_restart_of_the_daemon_keeps_the_block(world: World, home: Path) -> None:
+def test_a_restart_of_the_daemon_keeps_the_block(alone: World, spawn: Spawn, home: Path) -> None:
+    world = alone
     talk = world.talk()
     done = world.compact(talk)
     before = world.context(talk)
     world.daemon.stop()
 
-    daemon = world.start()
+    world.daemon = daemon = spawn(env=both(world.server))
     daemon.call("session/start", session_id=talk.id)
     talk = world.open(talk.id)
 
@@ -286,18 +333,6 @@ def stored(world: World, own: str | None, **settings: Any) -> str:
     name = str(started["session_id"])
     world.daemon.call("session/append", session_id=name, messages=[*turns(20, 400), user(20)])
     return name
-
-
-@pytest.fixture
-def claude(spawn: Spawn) -> Iterator[World]:
-    with ExitStack() as stack:
-        yield World(stack, spawn, "anthropic")
-
-
-@pytest.fixture
-def gpt(spawn: Spawn) -> Iterator[World]:
-    with ExitStack() as stack:
-        yield World(stack, spawn, "openai_responses")
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from typing import Any
 import anthropic
 import pytest
 
-from tests.support.client import Daemon
+from tests.support.client import Daemon, Refused
 from tests.support.loopback import Answer, EmptyBody, Fail, Html, Loopback, Overflow, Seen, Silence, Step
 from tests.support.loopback.compaction import ClaudeCompaction, OpenAICompaction
 from tests.support.loopback.prefix_cache import Billed, PrefixCache
 from tests.support.own_loop import TOOLS, Talk, environment
-from tests.support.talk import CHARS4, turns, user
+from tests.support.talk import CHARS4, assistant, result, turns, user
 
 Spawn = Callable[..., Daemon]
 Provider = ClaudeCompaction | OpenAICompaction
@@ -401,6 +402,19 @@ def test_a_dry_run_asks_nobody_and_tells_what_it_may_cost(world: World) -> None:
     assert (tried["strategy"], tried["model"]) == ("provider", world.model)
     assert tried["usage"]["input_tokens"] > 9_000
     assert world.compact(talk)["messages_removed"] == tried["messages_removed"]
+
+
+def test_before_a_switch_of_models_no_provider_is_asked(world: World) -> None:
+    settings = {**CHARS4, "strategy": "provider", "model": world.model}
+    started = world.daemon.call("session/start", model=world.model, compaction=settings)
+    name = started["session_id"]
+    world.daemon.call("session/append", session_id=name, messages=[*turns(20, 400), user(20)])
+
+    switched = world.daemon.call("model/set", session_id=name, model="openai/gpt-4")
+
+    assert switched["compaction"]["strategy"] == "extract"
+    assert "provider: the next request goes to another model" in switched["compaction"]["reason"]
+    assert world.server.requests == []
 
 
 # --- a provider that gives no summary -----------------------------------------------------------------
@@ -809,3 +823,44 @@ def test_the_compaction_and_what_follows_read_from_the_prompt_cache(claude: Worl
     assert compacted.written_5m == 0
     assert first.read > 0
     assert [now.read >= 0.95 * before.size for before, now in pairwise([first, *later])] == [True, True]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_history_makes_a_request_that_breaks_the_rules(make: Make, seed: int) -> None:
+    chance = random.Random(seed)
+    world = make(chance.choice(WIRES))
+    daemon, talk = world.daemon, world.talk()
+    models = [*MODELS.values(), "anthropic/claude-sonnet-5", "openai-responses/gpt-5.5"]
+    used = 0
+    for number in range(25):
+        entries = daemon.call("session/history", session_id=talk.id)["entries"]
+        entry = chance.choice([one["entry_id"] for one in entries if one["kind"] == "message"])
+        match chance.choice(
+            ("append", "tools", "compact", "compact", "undo", "redo", "model", "pin", "redact")
+        ):
+            case "append":
+                daemon.call("session/append", session_id=talk.id, messages=turns(chance.randint(1, 6), 300))
+            case "tools":
+                called = [assistant(20, f"t{number}"), result(f"t{number}", 200)]
+                daemon.call("session/append", session_id=talk.id, messages=[user(10), *called])
+            case "compact":
+                keep = chance.choice(({"keep_messages": chance.randint(1, 7)}, {"keep_recent": 900}))
+                daemon.call("session/compact", session_id=talk.id, **keep, force=chance.random() < 0.3)
+            case "undo" | "redo" as method:
+                with suppress(Refused):
+                    daemon.call(f"session/{method}", session_id=talk.id)
+            case "model":
+                daemon.call("model/set", session_id=talk.id, model=chance.choice(models))
+            case "pin":
+                daemon.call("session/pin", session_id=talk.id, entry_ids=[entry])
+            case "redact" if chance.random() < 0.3:
+                daemon.call("session/redact", session_id=talk.id, entry_ids=[entry])
+        claude, openai = (world.context(talk, wire) for wire in WIRES)
+        betas = set(claude.get("headers", {}).values())
+        world.claude.check_blocks({"messages": claude["messages"]}, betas)
+        world.openai.check_items(openai["messages"])
+        used += bool(blocks({"messages": claude["messages"]}) + blocks({"input": openai["messages"]}))
+    world.next(talk)
+
+    assert (world.claude.refusals, world.openai.refusals) == ([], [])
+    assert used

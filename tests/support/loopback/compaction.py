@@ -65,7 +65,7 @@ class ClaudeCompaction:
         """Return what the server answers."""
         betas = {beta.strip() for beta in seen.headers.get("anthropic-beta", "").split(",")}
         try:
-            self._check_blocks(seen.body, betas)
+            self.check_blocks(seen.body, betas)
             if "compaction" not in seen.body:
                 self.replies.append(seen.body)
                 return self.answer
@@ -106,7 +106,7 @@ class ClaudeCompaction:
         if last["role"] == "assistant" and any(block["type"] == "tool_use" for block in content):
             raise Refused("The last turn has a call without a result.", "compaction_incomplete_turn")
 
-    def _check_blocks(self, body: Json, betas: set[str]) -> None:
+    def check_blocks(self, body: Json, betas: set[str]) -> None:
         """Check the rules of the blocks in a request, with or without `compaction`."""
         found = [
             (at, index, message["role"], block)
@@ -207,7 +207,7 @@ class OpenAICompaction:
         """Return what the server answers."""
         body = seen.body
         try:
-            self._check_items(body.get("input"))
+            self.check_items(body.get("input"))
             if not seen.path.partition("?")[0].endswith("/compact"):
                 self.replies.append(body)
                 return self.answer
@@ -222,7 +222,7 @@ class OpenAICompaction:
         self.compactions.append(body)
         return Fail(200, line(self._compacted(seen)))
 
-    def _check_items(self, items: Any) -> None:
+    def check_items(self, items: Any) -> None:
         """Check that each compaction item is unchanged, and that its window goes before it as it is."""
         given = items if isinstance(items, list) else []
         for at, item in enumerate(given):

@@ -22,7 +22,7 @@
      :doc "Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer.")
     ("session/context"
      :params ("session_id" "format?")
-     :result ("messages" "tokens" "epoch" "repairs" "system?" "tools?" "cache?")
+     :result ("messages" "tokens" "epoch" "repairs" "system?" "tools?" "cache?" "headers?")
      :doc "Returns what the next model request must contain. It is always valid for the provider of `format`.")
     ("session/cost"
      :params ("session_id" "workDoneToken?")

@@ -79,7 +79,7 @@ export interface GivenSettings {
   prune_protect?: number | null;
   /** Tools whose output is never pruned. */
   protected_tools?: string[] | null;
-  /** How summaries are made: `auto`, `summarize`, `extract` or `truncate`. */
+  /** How summaries are made: `auto`, `summarize`, `provider`, `extract` or `truncate`. */
   strategy?: string | null;
   /** The model that summarises, as `provider/id`. */
   model?: string | null;
@@ -169,8 +169,8 @@ export interface CompactParams {
   target_tokens?: number | null;
   /** What the summary should pay special attention to. */
   instructions?: string | null;
-  /** `summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so. */
-  strategy?: "auto" | "summarize" | "extract" | "truncate" | null;
+  /** `summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. `provider`: the provider of the session's model compacts, if it can (Anthropic, OpenAI's Responses API), and if the daemon runs this session's loop or `model` names the session's model. If a model fails, `extract` or `truncate` is used instead, and `reason` says so. */
+  strategy?: "auto" | "summarize" | "provider" | "extract" | "truncate" | null;
   /** The model that summarises, as `provider/id`. Error 1007 (NoProvider) if it cannot be asked. */
   model?: string | null;
   /** True: if no valid cut exists, compact all but the last two messages. */
@@ -756,6 +756,8 @@ export interface ContextResult {
   tools?: Json[];
   /** What the provider can read from its prompt cache. Left out in `neutral`, which goes to no provider. */
   cache?: ContextCache;
+  /** HTTP headers that the provider requires for this request: `anthropic-beta`, if it contains a block of Anthropic's own compaction. Left out if there are none. */
+  headers?: { [key: string]: string };
 }
 
 /** A repair that was made so that a provider accepts the request. */
@@ -872,8 +874,8 @@ export interface CompactionResult {
   compaction_id: string | null;
   /** Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
-  /** How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`). */
-  strategy: "summarize" | "extract" | "truncate";
+  /** How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`). `provider`: by the provider's own compaction; `summary` is by code then, for other models. */
+  strategy: "summarize" | "provider" | "extract" | "truncate";
   /** Number of messages in the context before. */
   messages_before: number;
   /** Number of messages in the context after, the summary included. */
@@ -918,7 +920,7 @@ export interface CompactionResult {
   created_at: number;
   /** How long it took, in milliseconds. */
   duration_ms: number;
-  /** The model that summarised, as `provider/id`. Left out if no model was asked. */
+  /** The model that summarised, as `provider/id`. Left out if no model was asked. With `provider`, the session's model. */
   model?: string;
   /** The usage of the model that summarised, all its requests combined. Left out if there was none. */
   usage?: Usage;
@@ -1202,7 +1204,7 @@ export interface RedactResult {
 
 /** A file, store or part of the session from which a redaction removed text. */
 export interface Cleaned {
-  /** What was cleaned: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later. */
+  /** What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later. */
   where: string;
   /** The messages, compactions or prunes that were changed. */
   entry_ids?: string[];
@@ -1729,7 +1731,7 @@ export interface PlanInfo {
   /** Why the compaction is made, as in `CompactionResult`. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
   /** The strategies, in the order in which they are tried. */
-  strategies: ("summarize" | "extract" | "truncate")[];
+  strategies: ("summarize" | "provider" | "extract" | "truncate")[];
   /** Messages that the summary would replace, oldest first. */
   removed_entry_ids: string[];
   /** Messages after the cut point, which stay word for word, oldest first. */
@@ -2030,7 +2032,7 @@ export interface CompactionProgress {
   type: "compaction_progress";
   /** The compaction that this is about. */
   compaction_id: string;
-  /** The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`. */
+  /** The current phase. Values so far: `prepare`, `summarize`, `provider`, `extract`, `truncate`, `check`, `done`. */
   phase: string;
   /** The share that is done, 0 to 1. It never decreases. */
   fraction: number;

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from compactd.core.budget.budget import BudgetStatus, RequestSize, compute_budget, largest_request
 from compactd.core.budget.usage_report import known_window
+from compactd.core.history.entries import Item
 from compactd.core.models.registry import Lookup
 from compactd.core.planning.request import CompactRequest
 from compactd.core.tokens.counting import system_tokens, tool_tokens
@@ -70,6 +71,11 @@ async def switch(session: Session, model: str, base_url: str | None) -> SwitchOu
     return SwitchOutcome(compaction=compaction, number=number)
 
 
+def _counted(item: Item, counted: RecountCache) -> int:
+    tokens = counted.of(item.message)
+    return tokens if item.provider is None else max(tokens, item.provider.tokens)
+
+
 def _budget_under(
     session: Session, found: Lookup, base_url: str | None, counted: RecountCache
 ) -> BudgetStatus:
@@ -84,7 +90,7 @@ def _budget_under(
         system_tokens(state.system_prompt, counter)
         + sum(tool_tokens(tool, counter) for tool in session.tools())
         + sum(
-            item.tokens if counter.name == session.counter.name else counted.of(item.message)
+            item.tokens if counter.name == session.counter.name else _counted(item, counted)
             for item in view.items
         )
     )

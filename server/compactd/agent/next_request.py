@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 
 import msgspec
 
@@ -12,7 +11,8 @@ from compactd.core.models.lookup import WANT_REASONING
 from compactd.formats.messages.base import render
 from compactd.models.providers.provider import Finished, ModelRequest, Provider
 from compactd.protocol.messages import ToolCall
-from compactd.session.prompt_cache import PreparedRequest, prepare_request
+from compactd.session.prompt_cache import PreparedRequest, cache_key, prepare_request
+from compactd.session.provider_summary import summary_chooser
 from compactd.session.session import Session
 
 OUTPUT_TOKENS = 32_000
@@ -40,13 +40,17 @@ async def next_request(
     Calling it also records that the current epoch of the view was handed out.
     """
     view, system, tools = session.state.view(), session.state.system_prompt, session.tools()
-    counter, name = session.counter, session.state.model.model
+    counter, name, choose = (
+        session.counter,
+        session.state.model.model,
+        summary_chooser(session, provider.shape),
+    )
     session.note_sent_epoch(view.epoch)
     reasoning = provider.name in WANT_REASONING
     fixed = sum(session.state.fixed)
 
     def prepare() -> PreparedRequest:
-        projection = project(view.items, counter)
+        projection = choose(project(view.items, counter), view.items)
         made = render(provider.shape, system, tools, projection, name, with_reasoning=reasoning)
         return prepare_request(
             session, provider.shape, made, projection, fixed_tokens=fixed, marks_system=True
@@ -61,19 +65,10 @@ async def next_request(
         tools=tuple(made.tools or ()),
         max_output_tokens=max_output_tokens,
         context_window=session.budget_status().window,
-        cache_key=_cache_key(session, provider),
+        cache_key=cache_key(session, provider.shape),
+        headers=made.headers,
     )
     return request, made.names
-
-
-def _cache_key(session: Session, provider: Provider) -> str | None:
-    """Return the key with which OpenAI sends a session's requests to the machine that has its cache
-    (platform.openai.com, "Prompt caching", `prompt_cache_key`, read 2026-11). None for Chat Completions,
-    which many other servers speak: some reject a field that they do not know. It is a hash, because session
-    ids are the client's own."""
-    if provider.shape != "openai_responses" or session.resolved.settings.cache != "auto":
-        return None
-    return sha256(session.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def with_own_names(finished: Finished, names: Mapping[str, str]) -> Finished:

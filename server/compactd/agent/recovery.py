@@ -18,9 +18,11 @@ from compactd.core.history.append import Report
 from compactd.core.history.entries import Rejected
 from compactd.core.planning.request import CompactRequest
 from compactd.core.tokens.usage import context_size
+from compactd.formats.messages.provider_summary import is_refused_summary
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Floor, OverflowDetected
 from compactd.protocol.wire import ErrorResult
+from compactd.session.provider_summary import refuse_summary
 from compactd.session.session import Session
 from compactd.session.slot import Progress
 
@@ -107,6 +109,8 @@ async def recover(session: Session, failed: FailedRequest, progress: Progress | 
     if failed.report is not None:
         session.count_usage(failed.report[0], failed.epoch)
     verdict = await session.host.in_worker(lambda: verdict_of(failed, session))
+    if is_refused_summary(failed.status, failed.code, failed.text) and refuse_summary(session):
+        return ErrorResult(overflow=False, kind=verdict.kind, retry=True, reason=_REFUSED_SUMMARY)
     if verdict.fix == "lower_output":
         return _lower_output(session, verdict)
     if verdict.fix != "compact":
@@ -121,6 +125,11 @@ _REASONS = {
     "none": "This is not an overflow; a smaller conversation would fail in the same way.",
 }
 """What the client should do if neither a compaction nor a lower output limit helps, by `Verdict.fix`."""
+
+
+_REFUSED_SUMMARY = (
+    "The provider does not take its own summary back: send the request again, which now contains compactd's."
+)
 
 
 def _lower_output(session: Session, verdict: Verdict) -> ErrorResult:

@@ -184,7 +184,7 @@ class Methods:
         preserve_count: int | UnsetType | None = UNSET,
         target_tokens: int | UnsetType | None = UNSET,
         instructions: str | UnsetType | None = UNSET,
-        strategy: Literal["auto", "summarize", "extract", "truncate"] | UnsetType | None = UNSET,
+        strategy: Literal["auto", "summarize", "provider", "extract", "truncate"] | UnsetType | None = UNSET,
         model: str | UnsetType | None = UNSET,
         force: bool | UnsetType | None = UNSET,
         dry_run: bool | UnsetType | None = UNSET,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from compactd._runtime.yield_gil import yield_gil
+from compactd.compaction.provider_summary import STRATEGY, ask_provider, asks_provider
 from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
 from compactd.core.budget.budget import in_estimates
 from compactd.core.budget.settings import DEFAULT_PROFILE
@@ -17,6 +18,7 @@ from compactd.core.cost.price import price
 from compactd.core.extract.facts import FactCache
 from compactd.core.planning.plan import NotCompacted, Plan, plan
 from compactd.core.planning.request import CompactRequest, Fixed, Inputs
+from compactd.core.summary.answers import NOT_ASKED, ProviderAnswer
 from compactd.core.summary.compaction import (
     Ask,
     CompactionOutcome,
@@ -117,10 +119,10 @@ def summary_input(
     )
 
 
-def drive(given: SummaryInput) -> CompactionOutcome:
+def drive(given: SummaryInput, own: ProviderAnswer = NOT_ASKED) -> CompactionOutcome:
     """Carry out the plan `given.plan` to its end without a model, and return the outcome. Every question for
-    a model gets the answer `NoModel`."""
-    driver = CompactionDriver(given)
+    a model gets the answer `NoModel`. `own` is the answer of the provider's own compaction."""
+    driver = CompactionDriver(given, own)
     step = driver.step(())
     while isinstance(step, tuple):
         step = driver.step(tuple(NoModel() for _ in step))
@@ -131,19 +133,20 @@ class CompactionDriver:
     """A compaction in progress. Each step computes up to the next questions for a model, or to the end. A
     step may run in any thread."""
 
-    def __init__(self, given: SummaryInput) -> None:
+    def __init__(self, given: SummaryInput, own: ProviderAnswer = NOT_ASKED) -> None:
+        self.own = own
+        """The answer of the provider's own compaction. It may be set until the first step."""
         self._given = given
-        self._steps = flow(given)
-        self._is_begun = False
+        self._steps: Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome] | None = None
 
     def step(self, answers: tuple[SummaryAnswer, ...]) -> tuple[Ask, ...] | CompactionOutcome:
         """Compute the next step. `answers` are the answers to the questions that the step before returned;
         the first step gets none. Return the next questions, or the outcome if this was the last step."""
         with self._given.facts.lock:
             try:
-                if self._is_begun:
+                if self._steps is not None:
                     return self._steps.send(answers)
-                self._is_begun = True
+                self._steps = flow(self._given, self.own)
                 return next(self._steps)
             except StopIteration as end:
                 outcome: CompactionOutcome = end.value
@@ -167,11 +170,21 @@ async def run_flow(
     running: ExclusiveOperation,
     given: SummaryInput,
     summariser: Summariser | NoModel | SummaryFailed,
+    own_reports: list[Usage],
 ) -> CompactionOutcome:
     """Carry out the plan `given.plan` to its end, and return the outcome. The steps are computed in workers.
-    Between the steps, the event loop waits for the summariser's answers."""
+    Between the steps, the event loop waits for the summariser's answers. The usage of the provider's own
+    compaction is added to `own_reports`, also if a later step fails."""
     driver = CompactionDriver(given)
     answers: tuple[SummaryAnswer, ...] = ()
+    if asks_provider(given.plan):
+        running.check(STRATEGY, 0.1)
+        asking_provider = ask_provider(session, given.plan)
+        driver.own = await running.run_unless_stopped(
+            read_while_asking(asking_provider, session, driver.read_ahead)
+        )
+        if driver.own.usage is not None:
+            own_reports.append(driver.own.usage)
     while True:
         step = await session.host.run_compute(partial(driver.step, answers), session.state.size)
         if not isinstance(step, tuple):
@@ -183,15 +196,15 @@ async def run_flow(
         answers = await running.run_unless_stopped(asking)
 
 
-def add_cost(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
-    """Return `result` with the cost of the model's answers and the model's name; unchanged if no model was
-    asked. The name is left out if the model's answers did not become the summary."""
-    if isinstance(result.usage, UnsetType):
+def add_cost(session: Session, result: CompactionResult, spent: SummarySpending) -> CompactionResult:
+    """Return `result` with the cost of the answers and the name of the model that was asked; unchanged if
+    none was asked. The name is left out if the model's answers did not become the summary."""
+    if isinstance(result.usage, UnsetType) or spent.model is None:
         return result
-    cost = spent_on(session, summariser).cost
+    name, cost = spent.model, spent.cost
     return msgspec.structs.replace(
         result,
-        model=summariser.name if result.strategy == "summarize" else UNSET,
+        model=name if result.strategy in ("summarize", STRATEGY) else UNSET,
         cost=UNSET if cost is None else cost,
     )
 
@@ -206,17 +219,36 @@ class SummarySpending(Struct, frozen=True, kw_only=True):
     """In US dollars; None if the model's prices are not known."""
 
 
-def spent_on(session: Session, summariser: Summariser | NoModel | SummaryFailed) -> SummarySpending:
-    """Return what the model has reported so far. Each answer is priced by itself. O(answers)."""
-    if not isinstance(summariser, Summariser) or not summariser.reports:
+def spent_on(
+    session: Session, summariser: Summariser | NoModel | SummaryFailed, own: Sequence[Usage] = ()
+) -> SummarySpending:
+    """Return what models have reported so far. `own` are the reports on the provider's own compaction, which
+    the session's model wrote. Each answer is priced by itself. O(answers)."""
+    reports = [(session.state.model.model or "", report) for report in own]
+    if isinstance(summariser, Summariser):
+        reports += [(summariser.name, report) for report in summariser.reports]
+    return spending_of(session, reports)
+
+
+def spending_of(session: Session, reports: Sequence[tuple[str, Usage]]) -> SummarySpending:
+    """Return what the answers with these reports took. `reports`: (the model's name, its report).
+    O(answers)."""
+    if not reports:
         return SummarySpending()
     usage: Usage | None = None
-    for report in summariser.reports:
+    for _, report in reports:
         usage = add_reports(usage, report)
-    found = session.host.lookup(summariser.name, None)
-    pricing = None if found is None else found.pricing
-    costs = [price(report, pricing) for report in summariser.reports]
-    known = [cost for cost in costs if cost is not None]
     return SummarySpending(
-        usage=usage, model=summariser.name, cost=sum(known) if len(known) == len(costs) else None
+        usage=usage, model=reports[-1][0], cost=_sum_of([_price(session, *one) for one in reports])
     )
+
+
+def _price(session: Session, model: str, report: Usage) -> float | None:
+    found = session.host.lookup(model, None)
+    return price(report, None if found is None else found.pricing)
+
+
+def _sum_of(costs: Sequence[float | None]) -> float | None:
+    """Return the sum; None if one of the costs is not known."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None

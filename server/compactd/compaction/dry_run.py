@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 import msgspec
+from msgspec import UnsetType
 
 from compactd.compaction.driver import (
     CompactionDriver,
@@ -14,13 +15,21 @@ from compactd.compaction.driver import (
     drive,
     inputs_of,
     planner,
+    spending_of,
     summary_input,
+)
+from compactd.compaction.provider_summary import (
+    ProviderCompaction,
+    asks_provider,
+    provider_compaction_of,
+    request_tokens,
 )
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
 from compactd.core.extract.facts import FactCache
 from compactd.core.planning.candidates import CutProblem
-from compactd.core.planning.plan import NotCompacted, expected_result
+from compactd.core.planning.plan import NotCompacted, Plan, expected_result
 from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.answers import NOT_ASKED
 from compactd.core.summary.compaction import Ask, CompactionOutcome, Draft
 from compactd.protocol.errors import Cancelled
 from compactd.protocol.messages import CompactionResult, Floor, Usage
@@ -58,13 +67,16 @@ async def try_compaction(
         if plan_only:
             return expected_result(made)
         given = summary_input(session, made, facts, summariser, check)
+        own = provider_compaction_of(session, request) if asks_provider(made) else NOT_ASKED
+        if isinstance(own, ProviderCompaction):
+            return _priced(session, _with_provider(made, own), own.name)
         if isinstance(summariser, Summariser):
-            asks = CompactionDriver(given).step(())
+            asks = CompactionDriver(given, own).step(())
             if isinstance(asks, tuple):
-                return add_cost(
-                    session, _with_asks(expected_result(made), asks, session.counter.count), summariser
+                return _priced(
+                    session, _with_asks(expected_result(made), asks, session.counter.count), summariser.name
                 )
-        return drive(given)
+        return drive(given, own)
 
     try:
         outcome = await session.host.run_compute(attempt, session.state.size)
@@ -79,6 +91,20 @@ async def try_compaction(
     reason = f"dry run: nothing was changed{'; ' if told else ''}{told}"
     summary = outcome.summary if isinstance(outcome, Draft) else ""
     return msgspec.structs.replace(outcome.result, reason=reason, summary=summary)
+
+
+def _priced(session: Session, result: CompactionResult, model: str) -> CompactionResult:
+    """Return `result` with the cost of its usage and the name of the model that would be asked."""
+    if isinstance(result.usage, UnsetType):
+        return result
+    return add_cost(session, result, spending_of(session, [(model, result.usage)]))
+
+
+def _with_provider(plan: Plan, own: ProviderCompaction) -> CompactionResult:
+    """Return the expected result of `plan` with the usage that the provider's own compaction would have."""
+    asked = request_tokens(plan, own.provider.shape)
+    usage = Usage(input_tokens=asked, output_tokens=plan.summary_budget)
+    return msgspec.structs.replace(expected_result(plan), usage=usage)
 
 
 def _with_asks(

@@ -34,7 +34,14 @@ from compactd.core.planning.request import CompactRequest, Inputs
 from compactd.core.summary.answers import NoModel, SummaryFailed
 from compactd.core.summary.compaction import CompactionOutcome, PruneOnly
 from compactd.protocol.errors import Cancelled, CannotFit, CompactdError, StorageFailed
-from compactd.protocol.messages import CompactionEnd, CompactionResult, CompactionStart, ErrorInfo, PruneEnd
+from compactd.protocol.messages import (
+    CompactionEnd,
+    CompactionResult,
+    CompactionStart,
+    ErrorInfo,
+    PruneEnd,
+    Usage,
+)
 from compactd.session.memory import release_memory_soon
 from compactd.session.session import Session
 from compactd.session.slot import ExclusiveOperation, Progress
@@ -135,17 +142,19 @@ async def _carry_out(
         )
     )
     summariser: Summariser | NoModel | SummaryFailed = NoModel()
+    own_reports: list[Usage] = []
     try:
         summariser = summariser_of(session, request)
         given = summary_input(session, plan, session.ensure_facts(), summariser, running.check)
-        outcome = await run_flow(session, running, given, summariser)
-        if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
-            outcome = msgspec.structs.replace(outcome, result=add_cost(session, outcome.result, summariser))
+        outcome = await run_flow(session, running, given, summariser, own_reports)
+        spent = spent_on(session, summariser, own_reports)
+        if not isinstance(outcome, NotCompacted):
+            outcome = msgspec.structs.replace(outcome, result=add_cost(session, outcome.result, spent))
         require_stored(session, state)
-        result = await _commit(session, running, plan.inputs, outcome, began, spent_on(session, summariser))
+        result = await _commit(session, running, plan.inputs, outcome, began, spent)
     except BaseException as error:
         session.drop_facts()
-        _report_failure(session, running, error, spent_on(session, summariser))
+        _report_failure(session, running, error, spent_on(session, summariser, own_reports))
         raise
     # Examine files only now that the result is on disk: if their file system hangs, only the advice is late.
     advice = await files_to_reread(session) if result.compacted else ()
@@ -211,6 +220,10 @@ async def _commit(
     if isinstance(outcome, PruneOnly):
         await _write_prune(session, outcome, now, inputs.counter.name, running.compaction_id, spent)
         return result
+    # The journal names the strategy that wrote its text. Clients get `provider` (`shown_result`).
+    stored = msgspec.structs.replace(result, summary="")
+    if outcome.provider is not None:
+        stored = msgspec.structs.replace(stored, strategy="extract")
     # If the tail is empty, it begins with the first message that was appended after the plan was made.
     first_kept = outcome.first_kept or state.first_after(inputs.originals[-1].entry_id)
     number = session.write(
@@ -221,7 +234,7 @@ async def _commit(
             epoch=state.epoch + 1,
             summary=outcome.summary,
             summary_tokens=outcome.summary_tokens,
-            result=msgspec.structs.replace(result, summary=""),
+            result=stored,
             parent=state.leaf,
             first_kept=first_kept,
             pinned=outcome.pinned,
@@ -231,6 +244,7 @@ async def _commit(
             asked=budget_of(inputs.request),
             estimator=inputs.counter.name,
             summary_model=spent.model,
+            provider=outcome.provider,
         )
     )
     await session.wait_durable(number)

@@ -62,7 +62,8 @@ def _base_url(session: Session, name: str) -> str | None:
 
 async def read_keys(session: Session, request: CompactRequest) -> None:
     """Read the user's API keys if a model will be asked. Call this before `summariser_of`."""
-    if _model_name(session, request) is not None:
+    asks_provider = (request.strategy or session.resolved.settings.strategy) == "provider"
+    if asks_provider or _model_name(session, request) is not None:
         await session.host.read_keys()
 
 

@@ -18,7 +18,7 @@ NULL = Raw(b"null")
 
 Role = Literal["user", "assistant", "tool", "system"]
 Trigger = Literal["manual", "threshold", "overflow", "silent_overflow", "model_switch"]
-Strategy = Literal["summarize", "extract", "truncate"]
+Strategy = Literal["summarize", "provider", "extract", "truncate"]
 Confidence = Literal["override", "observed", "fact", "disputed", "guess"]
 FileState = Literal["unchanged", "changed", "missing", "unknown"]
 Status = Literal["idle", "running", "streaming", "executing_tools", "compacting", "unknown"]
@@ -390,7 +390,8 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full.
     `model_switch`: the new model's window is smaller."""
     strategy: Strategy = "extract"
-    """How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`)."""
+    """How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`).
+    `provider`: by the provider's own compaction; `summary` is by code then, for other models."""
     messages_before: int = 0
     """Number of messages in the context before."""
     messages_after: int = 0
@@ -446,7 +447,8 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     duration_ms: int = 0
     """How long it took, in milliseconds."""
     model: str | UnsetType = UNSET
-    """The model that summarised, as `provider/id`. Left out if no model was asked."""
+    """The model that summarised, as `provider/id`. Left out if no model was asked. With `provider`, the
+    session's model."""
     usage: Usage | UnsetType = UNSET
     """The usage of the model that summarised, all its requests combined. Left out if there was none."""
     cost: float | UnsetType = UNSET
@@ -665,7 +667,8 @@ class CompactionProgress(Struct, frozen=True, kw_only=True, tag="compaction_prog
     compaction_id: str
     """The compaction that this is about."""
     phase: str
-    """The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`."""
+    """The current phase. Values so far: `prepare`, `summarize`, `provider`, `extract`, `truncate`, `check`,
+    `done`."""
     fraction: float
     """The share that is done, 0 to 1. It never decreases."""
     delta: str | None = None

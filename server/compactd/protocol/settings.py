@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 
 Profile = Literal["default", "opal", "go-agent", "klaude", "evmts", "opencode"]
-StrategyChoice = Literal["auto", "summarize", "extract", "truncate"]
+StrategyChoice = Literal["auto", "summarize", "provider", "extract", "truncate"]
 CacheChoice = Literal["auto", "off"]
 Estimator = Literal["auto", "chars4", "tokenizer"]
 
@@ -64,7 +64,7 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     protected_tools: tuple[str, ...] | None = None
     """Tools whose output is never pruned."""
     strategy: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(StrategyChoice))})] | None = None
-    """How summaries are made: `auto`, `summarize`, `extract` or `truncate`."""
+    """How summaries are made: `auto`, `summarize`, `provider`, `extract` or `truncate`."""
     model: str | None = None
     """The model that summarises, as `provider/id`."""
     compact_prompt: str | None = None

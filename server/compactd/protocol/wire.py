@@ -353,6 +353,9 @@ class ContextResult(Wire, frozen=True, kw_only=True):
     """The tools, in the format `format`. Left out if there are none."""
     cache: ContextCache | UnsetType = UNSET
     """What the provider can read from its prompt cache. Left out in `neutral`, which goes to no provider."""
+    headers: dict[str, str] | UnsetType = UNSET
+    """HTTP headers that the provider requires for this request: `anthropic-beta`, if it contains a block of
+    Anthropic's own compaction. Left out if there are none."""
 
     def plain_messages(self) -> list[Any]:
         """Return the messages as dicts, as a provider's SDK takes them. O(length of the messages)."""
@@ -380,11 +383,13 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     `condensed_request`. A target that is too small gives error 1008 (CannotFit) with `least_target`."""
     instructions: str | None = None
     """What the summary should pay special attention to."""
-    strategy: Literal["auto", "summarize", "extract", "truncate"] | None = None
+    strategy: Literal["auto", "summarize", "provider", "extract", "truncate"] | None = None
     """`summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named
     one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this
-    session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or
-    `truncate` is used instead, and `reason` says so."""
+    session's loop. Otherwise no model is asked, not even the session's own. `provider`: the provider of the
+    session's model compacts, if it can (Anthropic, OpenAI's Responses API), and if the daemon runs this
+    session's loop or `model` names the session's model. If a model fails, `extract` or `truncate` is used
+    instead, and `reason` says so."""
     model: str | None = None
     """The model that summarises, as `provider/id`. Error 1007 (NoProvider) if it cannot be asked."""
     force: bool | None = None
@@ -649,8 +654,9 @@ class Cleaned(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """A file, store or part of the session from which a redaction removed text."""
 
     where: str
-    """What was cleaned: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction
-    result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later."""
+    """What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`,
+    `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other
+    values may be added later."""
     entry_ids: tuple[str, ...] = ()
     """The messages, compactions or prunes that were changed."""
 

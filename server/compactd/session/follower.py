@@ -218,8 +218,8 @@ class SessionFollower:
             case Appended(id=entry_id):
                 role = state.originals[entry_id].message.role
                 session.emit(MessageAppended(entry_id=entry_id, role=role))
-            case Compacted(compaction_id=compaction_id, result=result, summary=summary):
-                done = msgspec.structs.replace(result, summary=summary)
+            case Compacted(compaction_id=compaction_id, summary=summary):
+                done = msgspec.structs.replace(entry.shown_result, summary=summary)
                 session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
             case Pruned(compaction_id=str() as compaction_id):
                 # A compaction that only shortened messages. The journal has no other record of it.

@@ -3,7 +3,8 @@ sizes are within bounds. It removes all other settings.
 
 The author of a file is a stranger. A model's endpoint or a summary model in the file could send the
 conversation, with the user's key, to that stranger. A compaction prompt in the file could control the next
-summary. A pin in the file could keep tool output in every later view.
+summary. A pin in the file could keep tool output in every later view. A provider's own summary could say what
+no person can read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from compactd.core.budget.untrusted import UntrustedSettings, resolve, split_unt
 from compactd.core.budget.usage_report import known_window
 from compactd.core.history.entries import (
     Appended,
+    Compacted,
     Entry,
     EntryId,
     ModelSet,
@@ -50,6 +52,7 @@ class ImportFilter:
         self._ignored: dict[str, IgnoredSetting] = {}
         self._unpinned = 0
         self._dropped_prompts = 0
+        self._provider_summaries = 0
         self._system_prompt: str | None = None
 
     @property
@@ -81,6 +84,12 @@ class ImportFilter:
             yield (
                 f"{self._dropped_prompts} prompts that waited for an answer were not imported: send them "
                 "again to have them answered"
+            )
+        if self._provider_summaries:
+            were = "summary was" if self._provider_summaries == 1 else "summaries were"
+            yield (
+                f"{self._provider_summaries} {were} not imported that only a provider can read: nobody can "
+                "check what it says. compactd's own summary of the same messages is used"
             )
         if self._unpinned:
             yield (
@@ -118,6 +127,9 @@ class ImportFilter:
                     kept.append(self._filter_message(entry))
                 case PinSet(pinned=True):
                     kept.append(self._pins(entry, messages))
+                case Compacted():
+                    self._provider_summaries += entry.provider is not None
+                    kept.append(msgspec.structs.replace(entry, provider=None))
                 case Snapshot():
                     continue
                 case Queued():

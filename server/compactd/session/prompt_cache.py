@@ -3,6 +3,8 @@ request before."""
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from msgspec import Raw, Struct
 
 from compactd.core.history.entries import is_summary
@@ -66,3 +68,13 @@ def prepare_request(
         )
     cache = CacheState(stable_tokens=stable_tokens, stable_bytes=stable_bytes, markers=markers)
     return PreparedRequest(rendered=made, system=system, cache=cache)
+
+
+def cache_key(session: Session, shape: str) -> str | None:
+    """Return the key with which OpenAI sends a session's requests to the machine that has its cache
+    (platform.openai.com, "Prompt caching", `prompt_cache_key`, read 2026-11). None for Chat Completions,
+    which many other servers speak: some reject a field that they do not know. It is a hash, because session
+    ids are the client's own."""
+    if shape != "openai_responses" or session.resolved.settings.cache != "auto":
+        return None
+    return sha256(session.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -192,6 +192,9 @@ class Session:
         added messages; None if there is none, or if the newest was already answered."""
         self.ledger = SessionLedger(world.lookup)
         self._expected: Expected | None = None
+        self.refused_summaries: set[str] = set()
+        """The compactions whose provider's own summary the provider has refused since this process opened the
+        session."""
         self.operation: ExclusiveOperation | None = None
         self.facts: FactCache | None = None
         """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`

@@ -15,6 +15,7 @@ from tests.support.loopback.script import (
     Endless,
     ErrorEvent,
     ErrorIn200,
+    Events,
     Fail,
     Hangup,
     Html,
@@ -33,7 +34,7 @@ from tests.support.loopback.script import (
 from tests.support.loopback.seen import Seen
 from tests.support.loopback.wires import Generate, Messages, OllamaChat
 from tests.support.loopback.wires_openai import Chat, Responses
-from tests.support.loopback.writing import line
+from tests.support.loopback.writing import Json, line
 
 WRITERS: dict[str, Chat | Responses | Messages | Generate | OllamaChat] = {
     "openai": Chat(),
@@ -83,6 +84,8 @@ class Player:
                 self.writer.write(body)
                 await self.writer.drain()
                 return True
+            case Events(events):
+                return await self._stream(self._given(events))
             case Overflow(requested, limit):
                 status, given = self.wire.overflow(requested, limit)
                 return await self.whole(status, line(given))
@@ -154,6 +157,10 @@ class Player:
     async def _encoded(self, answer: Answer) -> AsyncIterator[bytes]:
         for name, data in self.wire.events(answer):
             yield self._event(name, data)
+
+    async def _given(self, events: tuple[Json, ...]) -> AsyncIterator[bytes]:
+        for event in events:
+            yield self._event(event["type"], line(event))
 
     def _event(self, name: str, data: str, end: str = "\n") -> bytes:
         if self.is_lines:

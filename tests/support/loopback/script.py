@@ -102,6 +102,13 @@ class Packed:
 
 
 @dataclass(frozen=True)
+class Events:
+    """A stream of these events, as they are."""
+
+    events: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Overflow:
     """The prompt is too long, in the provider's own words."""
 
@@ -205,6 +212,7 @@ Step = (
     | Together
     | Fail
     | Packed
+    | Events
     | Overflow
     | ErrorEvent
     | ErrorIn200

@@ -45,6 +45,7 @@ def wire_of(path: str) -> str:
     for ending, wire in (
         ("/chat/completions", "openai"),
         ("/responses", "openai_responses"),
+        ("/responses/compact", "openai_responses"),
         ("/v1/messages", "anthropic"),
         (":streamGenerateContent", "gemini"),
         (":generateContent", "gemini"),

@@ -7,11 +7,11 @@ import json
 import pytest
 from msgspec import Raw
 
-from compactd.models.providers.anthropic import MessagesReader
+from compactd.models.providers.anthropic import CompactionReader, MessagesReader
 from compactd.models.providers.gemini import GenerateReader
 from compactd.models.providers.ollama import OllamaReader
 from compactd.models.providers.openai import ChatReader
-from compactd.models.providers.openai_responses import ResponsesReader
+from compactd.models.providers.openai_responses import CompactReader, ResponsesReader
 from compactd.models.providers.provider import Finished, TextChunk, ToolCallReady
 from compactd.models.providers.response import NotAnAnswer, ProviderRefused, Unfinished
 from compactd.protocol.messages import Opaque, Text, Thinking, ToolCall, Usage
@@ -82,6 +82,49 @@ def test_a_servers_own_tool_is_kept_as_it_would_have_come_whole() -> None:
     assert json.loads(bytes(first.raw)) == {**call, "input": {"query": "x"}}
     assert isinstance(second, Opaque)
     assert json.loads(bytes(second.raw)) == result
+
+
+def test_a_summary_at_a_threshold_is_kept_as_it_would_have_come_whole() -> None:
+    begun: dict[str, object] = {"type": "compaction", "content": None}
+    late: dict[str, object] = {"type": "compaction_delta", "content": "So far.", "encrypted_content": "ZW5j"}
+    failed: dict[str, object] = {"type": "compaction_delta", "content": None}
+
+    _, end = read(MessagesReader(), *block(0, begun, late), *block(1, begun, failed), *END)
+
+    whole = {"type": "compaction", "content": "So far.", "encrypted_content": "ZW5j"}
+    opaque = [json.loads(bytes(one.raw)) for one in end.message.content if isinstance(one, Opaque)]
+    assert opaque == [whole, begun]
+
+
+def test_what_a_summary_took_is_the_sum_of_its_iterations() -> None:
+    one = {"type": "compaction", "input_tokens": 100, "cache_read_input_tokens": 40, "output_tokens": 7}
+    usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [one, {**one, "input_tokens": 5}, 3]}
+    stop = {"type": "message_delta", "delta": {"stop_reason": "compaction"}, "usage": usage}
+    plain = {**stop, "usage": {"input_tokens": 0, "output_tokens": 0}}
+    good = {**stop, "usage": {**usage, "iterations": [one, {**one, "input_tokens": 5}, {"type": "message"}]}}
+
+    read_usages = [read(CompactionReader(), event)[1].usage for event in (good, stop, plain)]
+
+    assert read_usages == [
+        Usage(input_tokens=105, cache_read_tokens=80, output_tokens=14),
+        Usage(),
+        Usage(),
+    ]
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"object":"response","output":[]}', b'{"output":[]}'])
+def test_a_compaction_of_openai_that_is_none_is_no_answer(body: bytes) -> None:
+    with pytest.raises(NotAnAnswer):
+        list(CompactReader().take_whole(body))
+
+
+def test_an_error_in_place_of_a_compaction_is_one() -> None:
+    error = b'{"error":{"message":"no","code":"invalid_encrypted_content"}}'
+
+    with pytest.raises(ProviderRefused):
+        list(CompactReader().take_whole(error))
+    with pytest.raises(ProviderRefused):
+        list(CompactReader().take("error", error))
 
 
 def test_the_ends_report_completes_the_starts() -> None:
@@ -234,7 +277,11 @@ def test_a_line_of_something_else_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "reader", [ChatReader, ResponsesReader, MessagesReader, GenerateReader, OllamaReader]
+    "reader",
+    [
+        *(ChatReader, ResponsesReader, MessagesReader, GenerateReader, OllamaReader),
+        *(CompactionReader, CompactReader),
+    ],
 )
 def test_nothing_is_no_answer(reader: type[ChatReader]) -> None:
     with pytest.raises(Unfinished):

@@ -41,7 +41,7 @@
 ---@field prune_minimum? integer|nil A prune that saves no more tokens than this is not done; 0 or more.
 ---@field prune_protect? integer|nil The newest tool output of this many tokens is never pruned; 0 or more.
 ---@field protected_tools? string[]|nil Tools whose output is never pruned.
----@field strategy? string|nil How summaries are made: `auto`, `summarize`, `extract` or `truncate`.
+---@field strategy? string|nil How summaries are made: `auto`, `summarize`, `provider`, `extract` or `truncate`.
 ---@field model? string|nil The model that summarises, as `provider/id`.
 ---@field compact_prompt? string|nil Replaces the summary prompt. `{messages}` marks where the transcript goes. Without it, the transcript is appended.
 ---@field estimator? string|nil How tokens are counted: `auto`, `chars4` or `tokenizer`.
@@ -92,7 +92,7 @@
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
 ---@field target_tokens? integer|nil The most tokens of the whole new request, system prompt and tools included. If the user's newest request takes more than a third of it, the request is shown condensed, and the result has `condensed_request`. A target that is too small gives error 1008 (CannotFit) with `least_target`.
 ---@field instructions? string|nil What the summary should pay special attention to.
----@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. If a model fails, `extract` or `truncate` is used instead, and `reason` says so.
+---@field strategy? "auto"|"summarize"|"provider"|"extract"|"truncate"|nil `summarize`: a model writes the summary; error 1007 (NoProvider) if no model is named, or if the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop. Otherwise no model is asked, not even the session's own. `provider`: the provider of the session's model compacts, if it can (Anthropic, OpenAI's Responses API), and if the daemon runs this session's loop or `model` names the session's model. If a model fails, `extract` or `truncate` is used instead, and `reason` says so.
 ---@field model? string|nil The model that summarises, as `provider/id`. Error 1007 (NoProvider) if it cannot be asked.
 ---@field force? boolean|nil True: if no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil True: say what would happen, and change nothing.
@@ -435,6 +435,7 @@
 ---@field system? string The system prompt. Left out if there is none, and in `openai`, where it is the first message.
 ---@field tools? any[] The tools, in the format `format`. Left out if there are none.
 ---@field cache? compactd.ContextCache What the provider can read from its prompt cache. Left out in `neutral`, which goes to no provider.
+---@field headers? table<string, string> HTTP headers that the provider requires for this request: `anthropic-beta`, if it contains a block of Anthropic's own compaction. Left out if there are none.
 
 --- A repair that was made so that a provider accepts the request.
 ---@class compactd.RepairInfo
@@ -502,7 +503,7 @@
 ---@field reason string Why nothing was compacted, or what was done differently from the request, such as fewer kept messages. Empty if everything was done as requested.
 ---@field compaction_id string|nil Id of the compaction; null if there was none, or for a dry run.
 ---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
----@field strategy "summarize"|"extract"|"truncate" How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`).
+---@field strategy "summarize"|"provider"|"extract"|"truncate" How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`). `provider`: by the provider's own compaction; `summary` is by code then, for other models.
 ---@field messages_before integer Number of messages in the context before.
 ---@field messages_after integer Number of messages in the context after, the summary included.
 ---@field messages_removed integer Number of messages that the summary replaced.
@@ -525,7 +526,7 @@
 ---@field condensed_request? string The entry of the user's newest request, if it is shown condensed because it takes more than a third of `target_tokens`. What the user typed stays word for word, if there is room; of what the user pasted, the beginning and the end stay. `session/expand` returns the whole. Left out if the request stays word for word.
 ---@field created_at number When the compaction ended, in Unix seconds; 0 if there was none.
 ---@field duration_ms integer How long it took, in milliseconds.
----@field model? string The model that summarised, as `provider/id`. Left out if no model was asked.
+---@field model? string The model that summarised, as `provider/id`. Left out if no model was asked. With `provider`, the session's model.
 ---@field usage? compactd.Usage The usage of the model that summarised, all its requests combined. Left out if there was none.
 ---@field cost? number Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known.
 ---@field floor? compactd.Floor The tokens that no compaction can remove, if the target size could not be reached. Otherwise left out.
@@ -691,7 +692,7 @@
 
 --- A file, store or part of the session from which a redaction removed text.
 ---@class compactd.Cleaned
----@field where string What was cleaned: `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later.
+---@field where string What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later.
 ---@field entry_ids? string[] The messages, compactions or prunes that were changed.
 
 --- Result of `session/diff`.
@@ -993,7 +994,7 @@
 --- What a compaction is about to do. Numbers of tokens are those of the whole request.
 ---@class compactd.PlanInfo
 ---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why the compaction is made, as in `CompactionResult`.
----@field strategies ("summarize"|"extract"|"truncate")[] The strategies, in the order in which they are tried.
+---@field strategies ("summarize"|"provider"|"extract"|"truncate")[] The strategies, in the order in which they are tried.
 ---@field removed_entry_ids string[] Messages that the summary would replace, oldest first.
 ---@field kept_entry_ids string[] Messages after the cut point, which stay word for word, oldest first.
 ---@field pinned_entry_ids string[] Older messages that would stay word for word because they are pinned.
@@ -1173,7 +1174,7 @@
 ---@field seq integer The number of the event; it rises by one with each event of a session.
 ---@field type "compaction_progress"
 ---@field compaction_id string The compaction that this is about.
----@field phase string The current phase. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`.
+---@field phase string The current phase. Values so far: `prepare`, `summarize`, `provider`, `extract`, `truncate`, `check`, `done`.
 ---@field fraction number The share that is done, 0 to 1. It never decreases.
 ---@field delta? string|nil The next piece of the summary that a model is writing. Left out otherwise.
 

@@ -116,7 +116,7 @@ def _change(
         messages_before=len(before.items),
         messages_after=len(after.items),
         at=step.at,
-        result=step.result if isinstance(step, Compacted) else None,
+        result=step.shown_result if isinstance(step, Compacted) else None,
     )
 
 

@@ -232,7 +232,7 @@ def _disallowed(
 def _asks_model(settings: Settings, runs_loop: bool) -> bool:
     """Return whether an automatic compaction may ask a model."""
     return (
-        settings.strategy in ("auto", "summarize")
+        settings.strategy in ("auto", "summarize", "provider")
         and (settings.model is not None or runs_loop)
         and settings.max_cost != 0
     )

@@ -127,6 +127,22 @@ class CompactionEnded(Struct, frozen=True, kw_only=True, tag="compaction_end", o
     """The cost of `summary_usage`, in US dollars; None if the model's prices were not known."""
 
 
+class ProviderSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A provider's own summary of the messages before the tail. Only this provider can read it."""
+
+    format: str
+    """The message format of the provider's API: `anthropic` or `openai_responses`."""
+    model: str
+    """The session's model that made it, `provider/id`."""
+    items: Raw
+    """What the provider returned, as a JSON list, byte for byte: for Anthropic one block, for OpenAI the
+    items of the new context window. It is sent back unchanged, in place of compactd's summary."""
+    tokens: int
+    """The estimated tokens of `items` in a request."""
+    base_url: str | None = None
+    """The session's endpoint when it was made."""
+
+
 class Compacted(Struct, frozen=True, kw_only=True, tag="compaction", omit_defaults=True):
     """A summary replaced older messages of the view."""
 
@@ -156,6 +172,17 @@ class Compacted(Struct, frozen=True, kw_only=True, tag="compaction", omit_defaul
     summary_model: str | None = None
     """The model that was asked for a summary, also if `result.model` is left out because its answers did not
     become the summary."""
+    provider: ProviderSummary | None = None
+    """The provider's own summary of everything before `first_kept`; None if there is none, or if a redaction
+    dropped it. Versions before 2026-12 leave it out. `result.strategy` is then `extract`, which wrote
+    `summary`."""
+
+    @property
+    def shown_result(self) -> CompactionResult:
+        """`result` with the strategy that clients are told."""
+        if self.provider is None:
+            return self.result
+        return msgspec.structs.replace(self.result, strategy="provider")
 
 
 class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True):
@@ -343,6 +370,8 @@ class Item(Struct, frozen=True, kw_only=True):
     modified: tuple[str, ...] = ()
     model: str | None = None
     """The session's model when the message came. Signatures in the message are from this model."""
+    provider: ProviderSummary | None = None
+    """For a summary, the provider's own summary of the same messages, if there is one."""
 
     @property
     def message(self) -> Message:

@@ -54,6 +54,9 @@ class Projected(Struct, frozen=True, kw_only=True):
     """The client's own bytes, if the message is unchanged."""
     model: str | None = None
     """The session's model when the message came; None for an error result that was added."""
+    instead: Raw | None = None
+    """What the request contains instead of the message: a provider's own summary, as a JSON list of blocks or
+    items in the format of the request. None for the message itself."""
 
 
 class Projection(Struct, frozen=True, kw_only=True):
@@ -78,6 +81,16 @@ def project(items: Sequence[Item], counter: Counter) -> Projection:
     added or left out is counted.
     """
     return _Projector(items, counter).run()
+
+
+def with_provider_summary(projection: Projection, items: Sequence[Item]) -> Projection:
+    """Return `projection`, which is that of `items`, with the provider's own summary in place of compactd's.
+    Its first message must be the summary, and there must be one of the provider. O(messages)."""
+    first, *others = projection.messages
+    own = items[0].provider
+    assert own is not None
+    given = msgspec.structs.replace(first, instead=own.items)
+    return msgspec.structs.replace(projection, messages=(given, *others))
 
 
 def projected_tokens(items: Sequence[Item], outline: Outline, counter: Counter) -> int:

@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from compactd.core.history.entries import Compacted, EntryId, Item, Pruned, Stub, summary_message, with_stub
+from compactd.core.history.entries import (
+    Compacted,
+    EntryId,
+    Item,
+    ProviderSummary,
+    Pruned,
+    Stub,
+    summary_message,
+    with_stub,
+)
 from compactd.protocol.messages import Message
 
 CountMessage = Callable[[Message], int]
@@ -48,7 +57,7 @@ def build_view(
     if last is not None:
         message = summary_message(last)
         tokens = last.summary_tokens if last_count is None else last_count(message)
-        items.append(Item(entry_id=last.id, body=message, tokens=tokens, kind="summary"))
+        items.append(summary_item(last.id, message, tokens, last.provider))
         items.extend(_with_stub_of(originals[i], stubs) for i in last.pinned)
         start = entry_index(path, last.id if last.first_kept is None else last.first_kept)
     tail_from = len(items)
@@ -57,6 +66,14 @@ def build_view(
     # unchanged.
     items += [_with_stub_of(i, stubs) if i.entry_id in stubs else i for i in tail] if stubs else tail
     return items, tail_from
+
+
+def summary_item(entry_id: EntryId, message: Message, tokens: int, provider: ProviderSummary | None) -> Item:
+    """Return a summary as an item of a view. `tokens` are those of `message`. If a request may contain the
+    provider's own summary instead, the item counts as the larger of the two."""
+    if provider is not None:
+        tokens = max(tokens, provider.tokens)
+    return Item(entry_id=entry_id, body=message, tokens=tokens, kind="summary", provider=provider)
 
 
 def _with_stub_of(item: Item, stubs: Mapping[EntryId, tuple[Stub, CountMessage | None]]) -> Item:

@@ -178,9 +178,9 @@ def plan(inputs: Inputs) -> Plan | NotCompacted:
 
 
 def strategies_of(settings: Settings, request: CompactRequest) -> tuple[Strategy, ...]:
-    """Return the strategies to try, in order and each once. `summarize` is followed by the profile's strategy
-    without a model, and any strategy without a model by `truncate`. `auto` means `summarize` if a model may
-    be asked, and otherwise the profile's strategy without a model."""
+    """Return the strategies to try, in order and each once. `summarize` and `provider` are followed by the
+    profile's strategy without a model, and any strategy without a model by `truncate`. `auto` means
+    `summarize` if a model may be asked, and otherwise the profile's strategy without a model."""
     without = settings.rules.without_model
     chain: tuple[Strategy, ...]
     match request.strategy or settings.strategy:
@@ -188,6 +188,8 @@ def strategies_of(settings: Settings, request: CompactRequest) -> tuple[Strategy
             chain = ("summarize", without, "truncate")
         case "auto":
             chain = ("summarize", without, "truncate") if request.may_ask_model else (without, "truncate")
+        case "provider":
+            chain = ("provider", without, "truncate")
         case "extract":
             chain = ("extract", "truncate")
         case "truncate":

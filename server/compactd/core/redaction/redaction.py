@@ -111,7 +111,10 @@ def redact(
     )
     cleaning = _Cleaning(entry_ids, raws, frozenset(bytes(raw) for raw in said), scrub, codec)
     remaker = SummaryRewriter(entry_ids, codec.decode, codec.count, cleaning.recount_stubs)
-    is_written = any(isinstance(entry, Compacted) and entry.result.strategy == WRITTEN for entry in entries)
+    is_written = any(
+        isinstance(entry, Compacted) and (entry.result.strategy == WRITTEN or entry.provider is not None)
+        for entry in entries
+    )
     for seq, entry in enumerate(entries):
         before = changed.get(seq, entry)
         after = cleaning.clean(before)
@@ -141,7 +144,7 @@ def _clean_waiting_record(entry: Entry, cleaning: _Cleaning) -> Entry:
     completely, because it covers what was said before it."""
     after = cleaning.clean(entry)
     if isinstance(after, Compacted):
-        return msgspec.structs.replace(after, summary=MARK)
+        return msgspec.structs.replace(after, summary=MARK, provider=None)
     return after
 
 
@@ -179,6 +182,8 @@ def _differences(before: Entry, after: Entry) -> Iterator[str]:
         case Compacted(), Compacted():
             if before.summary != after.summary:
                 yield "summary"
+            if before.provider != after.provider:
+                yield "provider summary"
             if before.stubs != after.stubs:
                 yield "stubs"
             if (before.read_files, before.modified_files) != (after.read_files, after.modified_files):

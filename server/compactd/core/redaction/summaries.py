@@ -7,6 +7,7 @@ A model uses its own words, so a search for the words of a message cannot find w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -48,8 +49,12 @@ class SummaryRewriter:
     def remake(self, entry: Entry, before: Entry) -> Entry:
         """Take the next entry of the journal, and return it. If it is a model's summary of messages that
         include a redacted one, return it with a summary by `extract`, which is not larger than the summary
-        was in `before`, the entry before the redaction. O(entry); for a compaction O(path), plus an extract
-        if its summary is rewritten."""
+        was in `before`, the entry before the redaction. If it has a provider's own summary of such messages,
+        return it without that summary. O(entry); for a compaction O(path), plus an extract if its summary is
+        rewritten."""
+        if isinstance(entry, Compacted) and entry.provider is not None and self._is_about_redacted(entry):
+            # Nobody but the provider can see whether it contains the secret.
+            entry = msgspec.structs.replace(entry, provider=None)
         if (
             isinstance(entry, Compacted)
             and isinstance(before, Compacted)
@@ -62,6 +67,12 @@ class SummaryRewriter:
     def release(self) -> None:
         """Free the state of the journal, piece by piece."""
         self._state.release()
+
+    def _is_about_redacted(self, entry: Compacted) -> bool:
+        """Return whether a compaction, which the state does not have yet, stands for a redacted message."""
+        items = self._state.path_items()
+        before = takewhile(lambda item: item.entry_id != entry.first_kept, items)
+        return not self._entry_ids.isdisjoint(item.entry_id for item in before)
 
     def _remake(self, entry: Compacted, budget: int) -> Compacted:
         items = self._state.path_items()

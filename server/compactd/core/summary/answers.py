@@ -12,6 +12,7 @@ from textwrap import dedent
 
 from msgspec import Struct
 
+from compactd.core.history.entries import ProviderSummary
 from compactd.protocol.messages import Usage
 
 TRUNCATED = frozenset(
@@ -89,6 +90,20 @@ class SummaryFailed(Struct, frozen=True):
     """The result of asking a model that gave no answer."""
 
     reason: str
+
+
+class ProviderAnswer(Struct, frozen=True, kw_only=True):
+    """What a provider answered that was asked to compact with its own method."""
+
+    summary: ProviderSummary | None = None
+    why: str = ""
+    """Why there is no summary, in words for a person; empty if there is one."""
+    note: str = ""
+    """What was done differently from the request, in words for a person; empty for nothing."""
+    usage: Usage | None = None
+
+
+NOT_ASKED = ProviderAnswer(why="no provider was asked")
 
 
 class NoModel(Struct, frozen=True):

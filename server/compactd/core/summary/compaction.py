@@ -13,10 +13,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from compactd.core.history.entries import EntryId, Item, Stub
+from compactd.core.history.entries import EntryId, Item, ProviderSummary, Stub
 from compactd.core.history.projection import project
+from compactd.core.history.view import summary_item
 from compactd.core.planning.candidates import constraint_tokens
 from compactd.core.planning.plan import NotCompacted, Plan, expected_result, without_room
+from compactd.core.summary.answers import NOT_ASKED, ProviderAnswer
 from compactd.core.summary.answers import ModelReply as ModelReply
 from compactd.core.summary.answers import NoModel as NoModel
 from compactd.core.summary.answers import SummaryAnswer as SummaryAnswer
@@ -54,6 +56,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     """Stubs for shortened tool output of messages that stay."""
     result: CompactionResult
     """The result for the client, without the summary's text."""
+    provider: ProviderSummary | None = None
+    """The provider's own summary of the same messages, if it was asked for one."""
 
 
 class PruneOnly(Struct, frozen=True, kw_only=True):
@@ -76,7 +80,7 @@ def read_ahead(given: SummaryInput, is_answered: Callable[[], bool]) -> None:
     O(text) at the first call. Raise what `given.check` raises. Must not run at the same time as `compact`.
     """
     for _ in _parts_to_check(given):
-        given.at("summarize", 0.1)
+        given.at(given.plan.strategies[0], 0.1)
         if is_answered():
             return
 
@@ -93,9 +97,13 @@ def _parts_to_check(given: SummaryInput) -> Iterator[object]:
     yield given.source
 
 
-def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome]:
+def compact(
+    given: SummaryInput, own: ProviderAnswer = NOT_ASKED
+) -> Generator[tuple[Ask, ...], tuple[SummaryAnswer, ...], CompactionOutcome]:
     """Carry out the plan `given.plan`. Yield questions that may be asked at the same time, take their answers
     in the same order, and return what to journal or why there is nothing to journal.
+
+    `own` is what the provider answered, if the plan's first strategy is `provider`.
 
     With `extract` and `truncate` there are no questions. Raise what `given.check` raises; in that case
     nothing has changed.
@@ -109,7 +117,7 @@ def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnsw
     check = SummaryCheck(given)
     for strategy in plan.strategies:
         given.at(strategy, 0.1)
-        summary = yield from _run_strategy(strategy, given)
+        summary = yield from _run_strategy(strategy, given, own)
         usage = summary.usage or usage
         if summary.why:
             whys.append(f"{strategy}: {summary.why}")
@@ -119,21 +127,23 @@ def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnsw
         if checked.why:
             whys.append(f"{strategy}: {checked.why}")
             continue
-        view = (_summary_item(given, checked.text), *given.stays)
+        provider = own.summary if strategy == "provider" else None
+        view = (_summary_item(given, checked.text, provider), *given.stays)
         after = _request_tokens(plan, view)
         if not _is_better(plan, after):
             whys.append(f"{strategy}: with its summary the request would take {after:,} tokens")
             continue
         given.at("done", 1.0)
-        told = (plan.note, without_room(plan, checked.text), *whys, checked.note)
+        told = (plan.note, without_room(plan, checked.text), *whys, checked.note, own.note)
         reason = "; ".join(part for part in told if part)
         result = _result(given, strategy, after, reason)
         return Draft(
             summary=checked.text,
-            summary_tokens=view[0].tokens,
+            summary_tokens=given.count(checked.text),
             first_kept=plan.first_kept,
             pinned=plan.pinned,
             stubs=plan.stubs,
+            provider=provider,
             result=replace(
                 result,
                 retention=checked.retention,
@@ -145,11 +155,16 @@ def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnsw
     return plan.refuse(f"compacting would not make it smaller ({'; '.join(whys)})")
 
 
-def _run_strategy(strategy: Strategy, given: SummaryInput) -> SummarySteps:
+def _run_strategy(strategy: Strategy, given: SummaryInput, own: ProviderAnswer) -> SummarySteps:
     """Write the summary of one strategy and return it. Yield the questions that the strategy asks a model."""
     match strategy:
         case "summarize":
             return (yield from _summarise(given))
+        case "provider":
+            if own.summary is None:
+                return WrittenSummary(why=own.why, usage=own.usage)
+            # The extract is for other models, and for requests that may not contain the provider's summary.
+            return WrittenSummary(text=_extract(given), usage=own.usage)
         case "extract":
             return WrittenSummary(text=_extract(given))
         case "truncate":
@@ -161,7 +176,7 @@ def _check_summary(strategy: Strategy, check: SummaryCheck, summary: WrittenSumm
     match strategy:
         case "summarize":
             return check.check_answer(summary.text)
-        case "extract":
+        case "extract" | "provider":
             return check.check_extract(summary.text)
         case "truncate":
             return check.check_truncated(summary.text)
@@ -240,13 +255,9 @@ def _result(given: SummaryInput, strategy: Strategy, after: int, reason: str) ->
     )
 
 
-def _summary_item(given: SummaryInput, text: str) -> Item:
-    """Return the summary as an item of a view."""
+def _summary_item(given: SummaryInput, text: str, provider: ProviderSummary | None) -> Item:
+    """Return the summary as an item of a view, with the provider's own if there is one."""
     files = given.files
     meta = Meta(type="compaction_summary", read_files=files.read, modified_files=files.modified)
-    return Item(
-        entry_id=SUMMARY_ID,
-        body=Message(role="user", content=(Text(text=text),), meta=meta),
-        tokens=given.count(text),
-        kind="summary",
-    )
+    message = Message(role="user", content=(Text(text=text),), meta=meta)
+    return summary_item(SUMMARY_ID, message, given.count(text), provider)

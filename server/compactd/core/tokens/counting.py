@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.core.tokens.estimate import estimate, slices
 from compactd.core.tokens.image_rules import ANTHROPIC, PictureRule, is_late_claude, picture_rule
@@ -251,11 +251,41 @@ def block_tokens(block: Block, counter: Counter) -> int:
             return image_tokens(block, _pictures(counter))
         case Document():
             return _document_tokens(block, counter)
-        case Opaque(raw=raw):
-            encrypted = encrypted_reasoning(block)
-            return blob_tokens(bytes(raw)) if encrypted is None else encrypted_tokens(len(encrypted))
+        case Opaque():
+            return _opaque_tokens(block, counter)
+        case Unknown(type="compaction"):
+            return _opaque_tokens(block, counter)
         case Unknown(raw=raw):
             return blob_tokens(bytes(raw))
+
+
+def _opaque_tokens(block: Opaque | Unknown, counter: Counter) -> int:
+    """Return the tokens of a block that only its provider understands. Of a provider's own compaction, the
+    summary counts: the text that Anthropic shows, or an estimate of what OpenAI encrypted. Signatures and
+    Anthropic's `encrypted_content`, which is only metadata, count 0."""
+    encrypted = encrypted_reasoning(block) if isinstance(block, Opaque) else None
+    if encrypted is not None:
+        return encrypted_tokens(len(encrypted))
+    try:
+        item = _decode_compaction(block.raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return blob_tokens(bytes(block.raw))
+    if item.type != "compaction":
+        return blob_tokens(bytes(block.raw))
+    if item.content is UNSET:
+        return encrypted_tokens(len(item.encrypted_content or ""))
+    return counter.count(item.content) if item.content else 0
+
+
+class _Compaction(Struct, frozen=True):
+    """A provider's own summary: Anthropic's block, which has `content`, or OpenAI's item, which has not."""
+
+    type: str = ""
+    content: str | UnsetType | None = UNSET
+    encrypted_content: str | None = None
+
+
+_decode_compaction = msgspec.json.Decoder(_Compaction).decode
 
 
 class _Reasoning(Struct, frozen=True):

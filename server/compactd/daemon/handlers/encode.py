@@ -141,7 +141,7 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
     O(compactions).
     """
     standing, state = session.budget_status(), session.state
-    done = [step.result for step in state.compactions()]
+    done = [step.shown_result for step in state.compactions()]
     loop = session.agent_loop.status if session.agent_loop is not None else None
     # A redaction also occupies the slot, but clients are told neither its start nor its end.
     is_compacting = session.operation is not None and session.operation.is_compaction
@@ -280,7 +280,7 @@ def _history_row(
                 kind="compaction",
                 at=entry.at,
                 in_context=entry.id in shown,
-                compaction=msgspec.structs.replace(entry.result, summary=entry.summary),
+                compaction=msgspec.structs.replace(entry.shown_result, summary=entry.summary),
                 tokens=shown.get(entry.id, entry.summary_tokens),
             )
         case Pruned():

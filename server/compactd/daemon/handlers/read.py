@@ -15,6 +15,7 @@ from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams, StorageFailed
 from compactd.session.cost_report import cost_report
 from compactd.session.prompt_cache import prepare_request
+from compactd.session.provider_summary import summary_chooser
 from compactd.session.search import search
 
 SEARCH_LIMIT = 20
@@ -29,13 +30,13 @@ class ReadHandlers(HandlerGroup):
         # The session may change while a worker builds the context, so its state is read now.
         state = session.state
         view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
-        counter, model = session.counter, state.model.model
+        counter, model, format = session.counter, state.model.model, params.format or "neutral"
+        choose = summary_chooser(session, format)
         reasoning = session.lookup is not None and session.lookup.provider in WANT_REASONING
         session.note_sent_epoch(view.epoch)
 
         def context() -> wire.ContextResult:
-            projection = project(view.items, counter)
-            format = params.format or "neutral"
+            projection = choose(project(view.items, counter), view.items)
             made = render(format, system, tools, projection, model, with_reasoning=reasoning)
             told: wire.ContextCache | UnsetType = UNSET
             if format != "neutral":
@@ -54,6 +55,7 @@ class ReadHandlers(HandlerGroup):
                 system=UNSET if made.system is None else made.system,
                 tools=UNSET if made.tools is None else tuple(made.tools),
                 cache=told,
+                headers=made.headers or UNSET,
             )
 
         return context() if is_quick(view.items) else self._daemon.in_worker(context)

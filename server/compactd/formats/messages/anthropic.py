@@ -20,6 +20,7 @@ from compactd.protocol.messages import (
     Document,
     Image,
     Message,
+    Opaque,
     Role,
     Text,
     Thinking,
@@ -84,6 +85,8 @@ def read_block(raw: Raw, path: str) -> Block:
                 content=_result_content(given.get("content", NULL), f"{path}.content"),
                 is_error=given.get("is_error") == Raw(b"true"),
             )
+        case "compaction":
+            return Opaque(provider="anthropic", raw=raw)
         case "image":
             return _image(given, path) or keep_block(tag, raw, "anthropic")
         case "document":

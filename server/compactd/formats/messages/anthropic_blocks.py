@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Raw
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.formats.messages.provenance import ANTHROPIC
 from compactd.formats.messages.rendering import (
@@ -16,6 +17,11 @@ from compactd.formats.messages.rendering import (
     web_url,
 )
 from compactd.protocol.messages import Block, Document, Image, Opaque, Thinking, ToolResult, Unknown
+
+BETA_HEADER = "anthropic-beta"
+ON_DEMAND_BETA = "compact-2026-09-04"
+THRESHOLD_BETA = "compact-2026-01-12"
+"""The header that names the betas of a request, and the betas of compaction on demand and at a threshold."""
 
 # Blocks of Anthropic's own tools that an answer contains and a request sends back, with their required fields
 # (API reference, seen 2026-11).
@@ -36,6 +42,38 @@ _FILES = {"search_result": ("source", "title", "content"), "image": ("source",),
 _NEUTRAL_BLOCKS = ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document")
 USER_BLOCKS = {**_FILES, "container_upload": ("file_id",)}
 RESULT_BLOCKS = {**_FILES, "tool_reference": ("tool_name",)}
+
+
+class CompactionBlock(Struct, frozen=True):
+    """A summary by Anthropic's own compaction, as far as compactd reads it."""
+
+    type: str = ""
+    content: str | UnsetType | None = UNSET
+    """The summary; null if the compaction failed. The API then ignores the block."""
+    signature: str | None = None
+    """Only blocks of compaction on demand have one."""
+
+
+_decode_compaction = msgspec.json.Decoder(CompactionBlock).decode
+
+
+def compaction_block(block: Block) -> CompactionBlock | None:
+    """Return what `block` says if it is a summary by Anthropic's own compaction; otherwise None. O(block).
+
+    Versions before 2026-12 kept such a block as one of an unknown type.
+    """
+    match block:
+        case Opaque(provider="anthropic", raw=raw) if b"compaction" in bytes(raw):
+            pass
+        case Unknown(type="compaction", raw=raw):
+            pass
+        case _:
+            return None
+    try:
+        found = _decode_compaction(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if found.type == "compaction" and found.content is not UNSET else None
 
 
 def text_block(text: str) -> Json:

@@ -10,17 +10,23 @@ thinking, and its error messages:
 - An id matches `^[a-zA-Z0-9_-]+$`. The content of an error result is text and not empty.
 - A call of Anthropic's own tools comes with its result.
 - Claude 4.6 and later require a user message at the end.
+- A summary by Anthropic's own compaction needs a beta header. One with a signature is the first block of the
+  request. There is at most one with content (`provider_summary.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from compactd.core.history.projection import Projected, Projection
 from compactd.formats.messages.anthropic_blocks import (
     ASSISTANT_BLOCKS,
+    BETA_HEADER,
+    ON_DEMAND_BETA,
+    THRESHOLD_BETA,
+    compaction_block,
     opaque_block,
     opaque_thinking,
     result_blocks,
@@ -66,20 +72,71 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 def render(
-    system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
+    system: str | None,
+    tools: Sequence[Tool],
+    projection: Projection,
+    model: str | None = None,
+    *,
+    to_compact: bool = False,
 ) -> Rendered:
-    """Return the request in Anthropic's format, for `model` if it is known. O(bytes)."""
+    """Return the request in Anthropic's format, for `model` if it is known. With `to_compact`, it is a
+    request for a summary, which may end with an answer. O(bytes)."""
     names = SafeNames(_MAX_NAME_CHARS, (tool.name for tool in tools))
-    written = _RequestBuilder(names, model)
     leading = leading_system([projected.message for projected in projection.messages])
-    for projected in projection.messages[len(leading) :]:
+    rest = projection.messages[len(leading) :]
+    own = rest[0].instead if rest else None
+    kept = _Compactions((), has_signed=True) if own is not None else _kept_compactions(rest)
+    written = _RequestBuilder(names, model, kept.blocks)
+    for projected in rest if own is None else rest[1:]:
         written.add(projected)
+    messages = written.messages(starts_with_summary=kept.has_signed, may_end_with_answer=to_compact)
+    if own is not None:
+        messages.insert(0, Raw(b'{"role":"assistant","content":' + bytes(own) + b"}"))
     return Rendered(
         system=joined_prompts(system, leading),
-        messages=written.messages(),
+        messages=messages,
         tools=[_tool(tool, names) for tool in tools] or None,
         names=names.made_names(),
+        headers=kept.headers(),
     )
+
+
+class _Compactions(Struct, frozen=True):
+    """The summaries by Anthropic's own compaction, in the client's messages, that stay in the request."""
+
+    blocks: tuple[Block, ...]
+    has_signed: bool
+    """Whether the request starts with one that has a signature."""
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that the request needs."""
+        if self.has_signed:
+            return {BETA_HEADER: ON_DEMAND_BETA}
+        return {BETA_HEADER: THRESHOLD_BETA} if self.blocks else {}
+
+
+def _kept_compactions(messages: Sequence[Projected]) -> _Compactions:
+    """Return which summaries stay: the last one without a signature, and those that say nothing. Without any,
+    one with a signature stays if it is the first block. Everything that another one stands for is in the
+    request."""
+    first = messages[0].message.content[:1] if messages and messages[0].message.role == "assistant" else ()
+    signed: tuple[Block, ...] = ()
+    plain: list[Block] = []
+    empty: list[Block] = []
+    for projected in messages:
+        for block in projected.message.content:
+            found = compaction_block(block) if isinstance(block, Opaque | Unknown) else None
+            if found is None:
+                continue
+            if not found.content:
+                empty.append(block)
+            elif not found.signature:
+                plain.append(block)
+            elif first and block is first[0]:
+                signed = (block,)
+    if signed and not plain:
+        return _Compactions(signed, has_signed=True)
+    return _Compactions((*plain[-1:], *empty), has_signed=False)
 
 
 def _tool(tool: Tool, names: SafeNames) -> Raw:
@@ -110,8 +167,9 @@ class _RequestBuilder:
     """A request under construction: the turns so far, and the images and documents of an assistant's message,
     which wait until a user message can contain them."""
 
-    def __init__(self, names: SafeNames, model: str | None) -> None:
+    def __init__(self, names: SafeNames, model: str | None, compactions: Sequence[Block]) -> None:
         self._turns: list[_Turn] = []
+        self._compactions = compactions
         self._names = names
         self._model = model
         self._ids = SafeNames(_MAX_ID_CHARS)
@@ -139,7 +197,7 @@ class _RequestBuilder:
             turn.results.extend(results)
             turn.blocks.extend(rest)
 
-    def messages(self) -> list[Raw]:
+    def messages(self, *, starts_with_summary: bool, may_end_with_answer: bool) -> list[Raw]:
         if self._waiting:
             self._turn("user")
         turns = [turn for turn in self._turns if turn.role == "user" or turn.content(is_last=False)]
@@ -150,10 +208,14 @@ class _RequestBuilder:
                 merged[-1].blocks.extend(turn.blocks)
             else:
                 merged.append(turn)
-        if merged and merged[0].role == "assistant":
+        if merged and merged[0].role == "assistant" and not starts_with_summary:
             merged.insert(0, _continue_turn())
+        if not merged and starts_with_summary and not may_end_with_answer:
+            merged.append(_continue_turn())
         last = merged[-1] if merged else None
-        if last is not None and last.role == "assistant" and refuses_prefill(self._model):
+        if may_end_with_answer:
+            pass
+        elif last is not None and last.role == "assistant" and refuses_prefill(self._model):
             # An answer that paused inside Anthropic's own tools is sent back unchanged: the model continues
             # it.
             is_paused = isinstance(last.blocks[-1], Raw)
@@ -174,6 +236,8 @@ class _RequestBuilder:
 
     def _assistant_blocks(self, block: Block, is_own: bool) -> list[Json | Raw]:
         match block:
+            case Opaque() | Unknown() if compaction_block(block) is not None:
+                return [block.raw] if any(block is one for one in self._compactions) else []
             case ToolCall():
                 return [
                     {

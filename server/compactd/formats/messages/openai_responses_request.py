@@ -119,6 +119,10 @@ class _RequestBuilder:
 
     def add(self, projected: Projected) -> None:
         """Add the items of one message, results first."""
+        if projected.instead is not None:
+            self.flush()
+            self.items.extend(elements(projected.instead, "$"))
+            return
         message = projected.message
         for block in message.content:
             if isinstance(block, ToolResult):

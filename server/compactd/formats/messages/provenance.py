@@ -65,6 +65,13 @@ def refuses_prefill(model: str | None) -> bool:
     return found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 6)
 
 
+def compacts_on_demand(model: str | None) -> bool:
+    """Return whether the model is a Claude that has compaction on demand: 4.6 and later, but not Haiku, and
+    Mythos (platform.claude.com, "Compaction on demand", supported models, read 2026-11)."""
+    name = model.lower() if model else ""
+    return ("claude-mythos" in name) or ("haiku" not in name and refuses_prefill(model))
+
+
 def is_third_generation(model: str | None) -> bool:
     """Return whether the model is Gemini 3 or later.
 

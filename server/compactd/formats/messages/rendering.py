@@ -43,6 +43,8 @@ class Rendered(Struct, frozen=True, kw_only=True):
     """The tools that are offered to the model; None if there are none."""
     names: dict[str, str] = {}
     """The name sent to the model -> the tool's own name, for tools whose name the provider would reject."""
+    headers: dict[str, str] = {}
+    """HTTP headers that the provider requires for this request."""
 
 
 class SafeNames:

@@ -33,6 +33,10 @@ _STOPS: dict[str, StopReason] = {
 """`StopReason` for each stop reason."""
 
 
+_SUMMARY = ("content", "encrypted_content")
+"""The fields of a summary that arrive in pieces."""
+
+
 class MessagesApi:
     """The path and body of a request to the Messages API."""
 
@@ -59,6 +63,24 @@ class MessagesApi:
         return MessagesReader()
 
 
+class CompactionApi(MessagesApi):
+    """The body of a request for a summary (platform.claude.com, "Compaction on demand", read 2026-11). Its
+    answer is one block of type `compaction`, or nothing. The usage is in `iterations`, because the fields at
+    the top count only replies."""
+
+    def body(self, request: ModelRequest) -> bytes:
+        """Return the JSON of a request."""
+        compaction = {"type": "summarize"}
+        if request.compaction_prompt is not None:
+            compaction["instructions"] = request.compaction_prompt
+        body = super().body(request)
+        return body[:-1] + b',"compaction":' + msgspec.json.encode(compaction) + b"}"
+
+    def reader(self) -> MessagesReader:
+        """Return a new reader for one answer."""
+        return CompactionReader()
+
+
 class MessagesReader:
     """A reader of one answer. Its content blocks arrive one after the other; its usage is merged from the
     first event and the last."""
@@ -70,6 +92,7 @@ class MessagesReader:
         self._block: Fields | None = None
         self._block_raw = Raw(b"{}")
         self._input: list[str] = []
+        self._summary: dict[str, Raw | str] = {}
         self._usage: dict[str, Raw] = {}
         self._stop = ""
         self.is_over = False
@@ -127,7 +150,7 @@ class MessagesReader:
         """End the current block and begin the next one."""
         yield from self._end()
         block = Fields(raw)
-        self._block, self._block_raw, self._input = block, raw, []
+        self._block, self._block_raw, self._input, self._summary = block, raw, [], {}
         match block.text("type"):
             case "text":
                 yield from self.collected.text(block.text("text"))
@@ -146,6 +169,9 @@ class MessagesReader:
                 self.collected.signature(delta.text("signature"))
             case "input_json_delta":
                 self._input.append(delta.text("partial_json"))
+            case "compaction_delta":
+                # A summary at a threshold arrives in one piece after a block without content.
+                self._summary.update({name: raw for name in _SUMMARY if (raw := delta.raw(name)) is not None})
 
     def _end(self) -> Iterator[StreamEvent]:
         """Finish the current block."""
@@ -162,16 +188,18 @@ class MessagesReader:
                 given = "".join(self._input) or block.raw("input") or ""
                 yield from self.collected.add_call(block.text("id"), block.text("name"), given)
             case _:
-                self.collected.opaque("anthropic", self._with_input())
+                self.collected.opaque("anthropic", self._with_deltas())
 
-    def _with_input(self) -> Raw:
-        """Return the current block with the `input` that arrived in pieces, as if it had not been streamed.
-        Calls of tools that Anthropic runs itself (`server_tool_use`) have such an input."""
+    def _with_deltas(self) -> Raw:
+        """Return the current block with the fields that arrived in pieces, as if it had not been streamed.
+        Calls of tools that Anthropic runs itself (`server_tool_use`) have such an input, and a summary such a
+        content."""
         given = object_bytes("".join(self._input)) if self._input else None
-        if given is None:
+        late = self._summary if given is None else {**self._summary, "input": given}
+        if not late:
             return self._block_raw
         fields = msgspec.json.decode(self._block_raw, type=dict[str, Raw])
-        return Raw(msgspec.json.encode({**fields, "input": given}))
+        return Raw(msgspec.json.encode({**fields, **late}))
 
     def _report(self, holder: Fields) -> None:
         """Merge the `usage` of a message or event into the earlier usage report. New fields override earlier
@@ -184,4 +212,32 @@ class MessagesReader:
         except msgspec.MsgspecError:
             return
         self._usage.update({name: value for name, value in fields.items() if value != NULL})
-        self.collected.report(Raw(msgspec.json.encode(self._usage)))
+        self.collected.report(self._whole_usage())
+
+    def _whole_usage(self) -> Raw:
+        return Raw(msgspec.json.encode(self._usage))
+
+
+_TOKENS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+
+
+class CompactionReader(MessagesReader):
+    """A reader of a summary's answer. It reports what the summary took as the usage."""
+
+    def _whole_usage(self) -> Raw:
+        listed = self._usage.get("iterations")
+        try:
+            iterations = msgspec.json.decode(listed or b"[]", type=list[dict[str, object]])
+        except msgspec.MsgspecError:
+            iterations = []
+        sums = dict.fromkeys(_TOKENS, 0)
+        for one in iterations:
+            for name in _TOKENS:
+                count = one.get(name)
+                sums[name] += count if isinstance(count, int) and one.get("type") == "compaction" else 0
+        return Raw(msgspec.json.encode(sums)) if any(sums.values()) else super()._whole_usage()

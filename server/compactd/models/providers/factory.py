@@ -177,6 +177,7 @@ def provider_for(
         # Ollama's messages are OpenAI's except for pictures and arguments, which `OllamaApi` converts.
         shape="openai" if speaks == "ollama" else speaks,
         wire=_wire(speaks, address),
+        compacting=_compacting(name, speaks),
         base_url=_tidy(chosen, address, speaks, is_known=chosen == known.base_url),
         # 2023-06-01 is the only version of the API.
         headers={"anthropic-version": "2023-06-01"} if speaks == "anthropic" else {},
@@ -366,3 +367,17 @@ def _wire(name: WireName, address: Address) -> ProviderApi:
             from compactd.models.providers.ollama import OllamaApi
 
             return OllamaApi()
+
+
+def _compacting(name: str, speaks: WireName) -> ProviderApi | None:
+    """Return the code for a provider's own compaction; None if it has none. Other providers with Anthropic's
+    API do not have it."""
+    if speaks == "anthropic" and name == "anthropic":
+        from compactd.models.providers.anthropic import CompactionApi
+
+        return CompactionApi()
+    if speaks == "openai_responses":
+        from compactd.models.providers.openai_responses import CompactApi
+
+        return CompactApi()
+    return None

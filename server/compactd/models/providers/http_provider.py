@@ -4,6 +4,7 @@ is the same for every API."""
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 
@@ -70,12 +71,13 @@ class HttpProvider:
         retries: RetryPolicy,
         clock: Clock,
         withheld: str = "",
+        compacting: ProviderApi | None = None,
     ) -> None:
         """Store the settings. `key_header` is the name of the header that contains the key. In
         `Authorization`, `Bearer ` precedes the key.
 
         `withheld` says why an existing key is not sent. It is shown if the provider refuses a request that
-        has no key.
+        has no key. `compacting` is the API of the provider's own compaction, if there is one.
         """
         self.name = name
         self.shape: ApiShape = shape
@@ -88,6 +90,7 @@ class HttpProvider:
         self._retries = retries
         self._clock = clock
         self._withheld = withheld
+        self._compacting = compacting
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.name!r})"
@@ -96,6 +99,14 @@ class HttpProvider:
     def has_key(self) -> bool:
         """Whether requests contain a key."""
         return self._key is not None
+
+    def compaction(self) -> HttpProvider | None:
+        """Return this provider for requests to compact. See `Provider.compaction`."""
+        if self._compacting is None:
+            return None
+        other = copy.copy(self)
+        other._wire = self._compacting
+        return other
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield the events of the answer as they arrive. See `Provider.stream`.
@@ -245,6 +256,7 @@ class HttpProvider:
             "Content-Type": "application/json",
             "User-Agent": "compactd",
             **self._headers,
+            **request.headers,
         }
         if self._key is not None and self._key_header is not None:
             text = self._key.reveal()

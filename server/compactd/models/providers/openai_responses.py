@@ -58,6 +58,64 @@ class ResponsesApi:
         return ResponsesReader()
 
 
+class CompactApi:
+    """The path and body of a request to compact (API reference, "Compact a response", read 2026-11;
+    parameters from the SDK openai 3.57.0). It has no stream, no tools, and no limit of its output."""
+
+    def path(self, request: ModelRequest) -> str:
+        """Return the path below the base URL."""
+        return "/responses/compact"
+
+    def body(self, request: ModelRequest) -> bytes:
+        """Return the JSON of a request."""
+        body: dict[str, object] = {"model": request.model, "input": request.messages}
+        if request.system is not None:
+            body["instructions"] = request.system
+        if request.cache_key is not None:
+            body["prompt_cache_key"] = request.cache_key
+        return msgspec.json.encode(body)
+
+    def reader(self) -> CompactReader:
+        """Return a new reader for one answer."""
+        return CompactReader()
+
+
+class CompactReader:
+    """A reader of a new context window. Its items become the opaque content of the answer, in order."""
+
+    framing: Literal["events", "lines"] = "events"
+
+    def __init__(self) -> None:
+        self.collected = AnswerBuilder()
+        self.is_over = False
+
+    def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
+        """Read one event. Only errors are sent as events. Raises `ProviderRefused`, `NoJson`."""
+        event = Fields(data)
+        if "error" in event:
+            raise ProviderRefused(data, event.object("error"))
+        yield from ()
+
+    def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
+        """Read the answer. Raises `ProviderRefused`, `NoJson`, `NotAnAnswer`."""
+        answer = Fields(body)
+        if "error" in answer and "output" not in answer:
+            raise ProviderRefused(body, answer.object("error"))
+        if answer.text("object") != "response.compaction" or "output" not in answer:
+            raise NotAnAnswer("sent JSON that is not a compaction: is base_url right?")
+        for item in answer.items("output"):
+            self.collected.opaque(OPAQUE_PROVIDER, item)
+        self.collected.report(answer.raw("usage"))
+        self.is_over = True
+        yield from ()
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the complete answer. Raises `Unfinished`."""
+        if not self.is_over:
+            raise Unfinished
+        yield self.collected.finish("stop", "completed")
+
+
 def reasons(model: str) -> bool:
     """Return whether OpenAI's `model` reasons, judged by its name: the o series, and gpt-5 or later except
     `-chat`."""

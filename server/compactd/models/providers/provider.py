@@ -56,6 +56,11 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     API sends it."""
     stream: bool = True
     """Whether the answer should arrive in pieces."""
+    headers: dict[str, str] = {}
+    """HTTP headers that the provider requires for this request."""
+    compaction_prompt: str | None = None
+    """The prompt of the provider's own compaction, if it takes one; None for its own prompt. Used only by
+    `Provider.compaction`."""
 
 
 class TextChunk(Struct, frozen=True):
@@ -175,4 +180,9 @@ class Provider(Protocol):
         If you do not read to the end, close the generator (`contextlib.aclosing`); that ends the request at
         once. Cancelling the task that waits for an event also ends it.
         """
+        ...
+
+    def compaction(self) -> Provider | None:
+        """Return this provider for requests that it answers with its own summary of the messages. The summary
+        is the opaque content of the answer. None if its API has no such requests."""
         ...

@@ -194,6 +194,17 @@ def test_the_size_counts_the_summary_and_not_what_it_cost(world: World) -> None:
     assert done["tokens_after"] < done["tokens_before"]
 
 
+def test_the_bill_contains_what_the_summary_took(world: World) -> None:
+    talk = world.talk()
+
+    done = world.compact(talk)
+
+    bill = world.daemon.call("session/cost", session_id=talk.id)
+    kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+    assert bill["tokens"]["summary"] == sum(done["usage"][kind] for kind in kinds) > 0
+    assert bill["by_kind"]["summary"] == pytest.approx(done["cost"], abs=1e-6)
+
+
 def test_the_next_compaction_sends_the_block_and_only_the_newest_stays(world: World) -> None:
     talk = world.talk()
     world.compact(talk)

@@ -12,6 +12,8 @@ from compactd.core.cost.ledger import Change
 from compactd.core.history.entries import Compacted, CompactionEnded, ModelSet, Pruned, UsageReported
 from compactd.protocol.messages import Usage
 
+_OTHER_MODEL: frozenset[Change] = frozenset(("model",))
+
 
 class LoggedRequest(Struct, frozen=True, kw_only=True):
     """A request that has a usage report."""
@@ -66,7 +68,7 @@ class UsageLog:
         name, base_url = report.model or model.model, None if report.model else model.base_url
         changes = self.pending(report.epoch)
         if self._last is not None and (self._last.model, self._last.base_url) != (name, base_url):
-            changes |= {"model"}
+            changes |= _OTHER_MODEL
         return LoggedRequest(report=report, model=name, base_url=base_url, changes=changes)
 
     def add(self, report: UsageReported, model: ModelSet) -> None:

@@ -57,7 +57,7 @@ def build_view(
     if last is not None:
         message = summary_message(last)
         tokens = last.summary_tokens if last_count is None else last_count(message)
-        items.append(summary_item(last.id, message, tokens, last.provider))
+        items.append(item_of_summary(last.id, message, tokens, last.provider))
         items.extend(_with_stub_of(originals[i], stubs) for i in last.pinned)
         start = entry_index(path, last.id if last.first_kept is None else last.first_kept)
     tail_from = len(items)
@@ -68,7 +68,9 @@ def build_view(
     return items, tail_from
 
 
-def summary_item(entry_id: EntryId, message: Message, tokens: int, provider: ProviderSummary | None) -> Item:
+def item_of_summary(
+    entry_id: EntryId, message: Message, tokens: int, provider: ProviderSummary | None
+) -> Item:
     """Return a summary as an item of a view. `tokens` are those of `message`. If a request may contain the
     provider's own summary instead, the item counts as the larger of the two."""
     if provider is not None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from compactd.core.history.entries import EntryId, Item, ProviderSummary, Stub
 from compactd.core.history.projection import project
-from compactd.core.history.view import summary_item
+from compactd.core.history.view import item_of_summary
 from compactd.core.planning.candidates import constraint_tokens
 from compactd.core.planning.plan import NotCompacted, Plan, expected_result, without_room
 from compactd.core.summary.answers import NOT_ASKED, ProviderAnswer
@@ -260,4 +260,4 @@ def _summary_item(given: SummaryInput, text: str, provider: ProviderSummary | No
     files = given.files
     meta = Meta(type="compaction_summary", read_files=files.read, modified_files=files.modified)
     message = Message(role="user", content=(Text(text=text),), meta=meta)
-    return summary_item(SUMMARY_ID, message, given.count(text), provider)
+    return item_of_summary(SUMMARY_ID, message, given.count(text), provider)

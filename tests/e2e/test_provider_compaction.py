@@ -273,7 +273,7 @@ def journals(home: Path) -> list[str]:
 def test_a_redaction_drops_the_block_for_good(alone: World, home: Path) -> None:
     world = alone
     talk = world.talk()
-    world.own.summary = f"The password is {SECRET}." if isinstance(world.own, ClaudeCompaction) else ""
+    world.claude.summary = f"The password is {SECRET}."
     world.compact(talk)
     secret = world.daemon.call("session/search", session_id=talk.id, query=SECRET)["hits"][0]["entry_id"]
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from compactd._runtime.yield_gil import yield_gil
-from compactd.compaction.provider_summary import STRATEGY, ask_provider, asks_provider
+from compactd.compaction.provider_summary import STRATEGY, ask_provider, asks_provider, provider_compaction_of
 from compactd.compaction.summarizer import Summariser, answers_of, read_while_asking
 from compactd.core.budget.budget import in_estimates
 from compactd.core.budget.settings import DEFAULT_PROFILE
@@ -179,12 +179,14 @@ async def run_flow(
     answers: tuple[SummaryAnswer, ...] = ()
     if asks_provider(given.plan):
         running.check(STRATEGY, 0.1)
-        asking_provider = ask_provider(session, given.plan)
-        driver.own = await running.run_unless_stopped(
-            read_while_asking(asking_provider, session, driver.read_ahead)
-        )
-        if driver.own.usage is not None:
-            own_reports.append(driver.own.usage)
+        found = provider_compaction_of(session, given.plan.inputs.request)
+        if isinstance(found, ProviderAnswer):
+            driver.own = found
+        else:
+            own = read_while_asking(ask_provider(session, given.plan, found), session, driver.read_ahead)
+            driver.own = await running.run_unless_stopped(own)
+            if driver.own.usage is not None:
+                own_reports.append(driver.own.usage)
     while True:
         step = await session.host.run_compute(partial(driver.step, answers), session.state.size)
         if not isinstance(step, tuple):

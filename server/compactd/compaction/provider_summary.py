@@ -97,11 +97,8 @@ def asks_provider(plan: Plan) -> bool:
     return plan.strategies[0] == STRATEGY and plan.summary_budget > 0
 
 
-async def ask_provider(session: Session, plan: Plan) -> ProviderAnswer:
+async def ask_provider(session: Session, plan: Plan, found: ProviderCompaction) -> ProviderAnswer:
     """Ask the provider for its own summary of what `plan` removes. Return it, or why there is none."""
-    found = provider_compaction_of(session, plan.inputs.request)
-    if isinstance(found, ProviderAnswer):
-        return found
     asked, window = request_tokens(plan, found.provider.shape), plan.inputs.standing.window
     if window is not None and asked + MIN_OUTPUT_TOKENS > window:
         return ProviderAnswer(

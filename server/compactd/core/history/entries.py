@@ -87,6 +87,9 @@ class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_default
     estimator: str = ""
     """The estimator that the session used. An empty text means the estimator that counted the last
     message."""
+    summary_cost: float | None = None
+    """If the report is for a summary that was prepared and not used: its cost in US dollars, 0 if it is
+    unknown. None for any other request."""
 
 
 class CompactionBegun(Struct, frozen=True, kw_only=True, tag="compaction_start"):

@@ -116,6 +116,8 @@ class SessionState:
         """The epoch at which the view's messages last changed other than by an append, or the model last
         changed."""
         self.billing = Billing()
+        self.unused_summary_cost = 0.0
+        """What models' summaries cost that were prepared and not used, in US dollars."""
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
         self.base: int | None = None
@@ -357,6 +359,7 @@ class SessionState:
     def _report(self, entry: UsageReported) -> None:
         usage = entry.usage
         self.billing.add(usage)
+        self.unused_summary_cost += entry.summary_cost or 0.0
         self.reported_window = usage.context_window or self.reported_window
         if not entry.is_base or entry.epoch != self.epoch:
             return

@@ -119,7 +119,7 @@ def compact(given: SummaryInput) -> Generator[tuple[Ask, ...], tuple[SummaryAnsw
         if checked.why:
             whys.append(f"{strategy}: {checked.why}")
             continue
-        view = (_summary_item(given, checked.text), *given.stays)
+        view = (_summary_of(given, checked.text), *given.stays)
         after = _request_tokens(plan, view)
         if not _is_better(plan, after):
             whys.append(f"{strategy}: with its summary the request would take {after:,} tokens")
@@ -240,13 +240,20 @@ def _result(given: SummaryInput, strategy: Strategy, after: int, reason: str) ->
     )
 
 
-def _summary_item(given: SummaryInput, text: str) -> Item:
-    """Return the summary as an item of a view."""
+def _summary_of(given: SummaryInput, text: str) -> Item:
+    """Return the summary of `given` as an item of a view."""
     files = given.files
-    meta = Meta(type="compaction_summary", read_files=files.read, modified_files=files.modified)
+    return summary_item(text, given.count(text), files.read, files.modified)
+
+
+def summary_item(
+    text: str, tokens: int, read_files: tuple[str, ...] = (), modified_files: tuple[str, ...] = ()
+) -> Item:
+    """Return a summary that is not in the journal yet as an item of a view."""
+    meta = Meta(type="compaction_summary", read_files=read_files, modified_files=modified_files)
     return Item(
         entry_id=SUMMARY_ID,
         body=Message(role="user", content=(Text(text=text),), meta=meta),
-        tokens=given.count(text),
+        tokens=tokens,
         kind="summary",
     )

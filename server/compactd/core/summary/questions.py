@@ -260,7 +260,7 @@ def _run_together(
         answers = yield tuple(waiting.values())
         for at, answer in zip(tuple(waiting), answers, strict=True):
             if isinstance(answer, ModelReply) and answer.usage is not None:
-                usage = _sum(usage, answer.usage)
+                usage = add_usage(usage, answer.usage)
             try:
                 waiting[at] = threads[at].send(answer)
             except StopIteration as end:
@@ -269,7 +269,8 @@ def _run_together(
     return [ends[at] for at in range(len(threads))], usage
 
 
-def _sum(usage: Usage | None, more: Usage) -> Usage:
+def add_usage(usage: Usage | None, more: Usage) -> Usage:
+    """Return the sum of two usage reports."""
     if usage is None:
         return more
     return Usage(

@@ -1,7 +1,7 @@
 """Runs the benchmarks, prints one table, and writes the figures as JSON if asked.
 
 python -m benchmarks [--json FILE] [PART...], with the parts start, wire, append, open, compact, first,
-memory, stream, search, look, import and usage.
+prepare, memory, stream, search, look, import and usage.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks import (
     looking,
     memory,
     opening,
+    preparing,
     searching,
     sessions,
     streaming,
@@ -39,6 +40,7 @@ PARTS = (
     "open",
     "compact",
     "first",
+    "prepare",
     "memory",
     "stream",
     "search",
@@ -80,6 +82,10 @@ def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row
         notes += told
     if "first" in parts:
         rows += first_compaction.first_compactions(env, folder)
+    if "prepare" in parts:
+        prepared = preparing.preparations(environment(folder, folder / "prepared"), folder)
+        rows += prepared
+        notes += [] if prepared else [preparing.MISSING]
     if "memory" in parts:
         rows += memory.memory(environment(folder, folder / "weighed"), folder / "weighed")
     if "stream" in parts:

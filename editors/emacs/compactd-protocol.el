@@ -30,7 +30,7 @@
      :doc "Returns what the session cost so far: by kind of token, what was paid for again because the provider's cache was built again and why, and what the next request will cost.")
     ("session/compact"
      :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?" "workDoneToken?")
-     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "condensed_request?" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?" "warnings?")
+     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "condensed_request?" "created_at" "duration_ms" "prepared?" "model?" "usage?" "cost?" "floor?" "warnings?")
      :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` and `session/search` return the originals, and `session/undo` restores them to the context.")
     ("session/history"
      :params ("session_id" "from?" "limit?" "in_context?")

@@ -79,8 +79,8 @@ BREAKS = (
     Break(
         "a compaction is committed on a stale path",
         "compaction/run.py",
-        "            parent=state.leaf,\n            first_kept=first_kept,\n",
-        "            parent=leaf,\n            first_kept=first_kept,\n",
+        "        parent=state.leaf,\n        first_kept=first_kept,\n",
+        "        parent=leaf,\n        first_kept=first_kept,\n",
         "faults/test_found.py",
     ),
     Break(
@@ -653,16 +653,18 @@ BREAKS = (
     Break(
         "summaries of a split turn are asked for one after the other",
         "compaction/summarizer.py",
-        "    return tuple(\n"
         "        await asyncio.gather(\n"
-        "            *(_answer(summariser, ask, session, tell if at == 0 else None)"
-        " for at, ask in enumerate(asks))\n"
-        "        )\n"
-        "    )",
-        "    return tuple(\n"
-        "        [await _answer(summariser, ask, session, tell if at == 0 else None)"
-        " for at, ask in enumerate(asks)]\n"
-        "    )",
+        "            *(\n"
+        "                _answer(summariser, ask, session, tell if at == 0 else None,"
+        " is_silent=tell is None)\n"
+        "                for at, ask in enumerate(asks)\n"
+        "            )\n"
+        "        )\n",
+        "        [\n"
+        "            await _answer(summariser, ask, session, tell if at == 0 else None,"
+        " is_silent=tell is None)\n"
+        "            for at, ask in enumerate(asks)\n"
+        "        ]\n",
         "parity/test_klaude_history.py",
         is_slow=True,
     ),
@@ -849,6 +851,34 @@ BREAKS = (
         " or own.base_url != base_url:\n",
         ":\n",
         "e2e/test_provider_compaction.py",
+    ),
+    Break(
+        "a prepared compaction is used after an undo",
+        "compaction/prepare.py",
+        "            and state.epoch == self._epoch\n",
+        "",
+        "properties/test_prepared.py",
+    ),
+    Break(
+        "a prepared compaction is used after a pin",
+        "compaction/prepare.py",
+        "            and state.pin_marks == self._pins\n",
+        "",
+        "properties/test_prepared.py",
+    ),
+    Break(
+        "a message that came after the preparation is not counted",
+        "compaction/prepare.py",
+        "came = items[self._shown :]",
+        "came = items[self._shown + 1 :]",
+        "properties/test_prepared.py",
+    ),
+    Break(
+        "a redaction leaves the prepared summary until it ends",
+        "session/redact.py",
+        "    session.drop_preparation()\n",
+        "",
+        "unit/compaction/test_prepare.py",
     ),
 )
 """The first twelve are those that every suite of a daemon like this one has to find."""

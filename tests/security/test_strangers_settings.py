@@ -124,6 +124,7 @@ VALUES: dict[str, Any] = {
     "max_cost": 1000.0,
     "constraint_tokens": 0,
     "cache": "off",
+    "prepare": "off",
     "retention_floor": 0.0,
 }
 """For each setting that needs trust, a value that an attacker might want."""

@@ -47,6 +47,9 @@ class Quiet:
         """Keeps it."""
         self.events.append(event)
 
+    def note_grown(self, session_id: str) -> None:
+        """Nothing is prepared in the background."""
+
     def notice(self, text: str) -> None:
         """Nobody reads it."""
 

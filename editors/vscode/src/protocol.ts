@@ -101,6 +101,8 @@ export interface GivenSettings {
   constraint_tokens?: number | null;
   /** Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients that set their own. */
   cache?: string | null;
+  /** Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no. */
+  prepare?: string | null;
   /** A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
 }
@@ -918,8 +920,10 @@ export interface CompactionResult {
   condensed_request?: string;
   /** When the compaction ended, in Unix seconds; 0 if there was none. */
   created_at: number;
-  /** How long it took, in milliseconds. */
+  /** How long it took, in milliseconds; 0 if it was prepared. */
   duration_ms: number;
+  /** True if the summary was prepared before the compaction was due (setting `prepare`). Messages that came after that stay word for word. Left out otherwise. */
+  prepared?: boolean;
   /** The model that summarised, as `provider/id`. Left out if no model was asked. With `provider`, the session's model. */
   model?: string;
   /** The usage of the model that summarised, all its requests combined. Left out if there was none. */

@@ -53,23 +53,16 @@ async def begin(session: Session, progress: Progress | None = None) -> TurnPrepa
     if session.snapshots is not None:
         await session.snapshots.take(session, "begin")
     session.note_sent_epoch(session.state.epoch)
+    session.turn_sizes.append(session.budget_status().used)
     most = session.budget_status().budget.max_output.value
     return TurnPreparation(compaction=done, pruned=pruned, max_output_tokens=most)
-
-
-def _checks_threshold(session: Session) -> bool:
-    """Return whether reaching the threshold starts a compaction. In a sub-agent's session, a profile can
-    switch this off."""
-    opened = session.state.opened
-    is_sub_agent = opened is not None and opened.parent_session_id is not None
-    return session.resolved.settings.rules.sub_agents_compact or not is_sub_agent
 
 
 async def _compact_if_due(session: Session, progress: Progress | None) -> CompactionResult | None:
     """Compact if the budget requires it, or if the last answer showed that the window was full. Return the
     result; None if no compaction was due."""
     kind = session.decision.kind
-    is_due = kind == "over" or (kind == "due" and _checks_threshold(session))
+    is_due = kind == "over" or (kind == "due" and session.compacts_at_threshold)
     if not is_due and not session.silent_overflow:
         return None
     from compactd.compaction.run import compact

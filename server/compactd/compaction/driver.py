@@ -103,10 +103,11 @@ def summary_input(
     facts: FactCache,
     summariser: Summariser | NoModel | SummaryFailed,
     check: Callable[[str, float], None],
+    pause: Callable[[], None] = yield_gil,
 ) -> SummaryInput:
     """Return what the summary of `plan` is made from. Making it calls `check(phase, fraction)` to report
     progress; `check` raises `Cancelled` to stop it. `facts` keeps the facts of messages between
-    compactions."""
+    compactions. `pause` is called every few milliseconds and lets other threads run; it may raise too."""
     work, path = session.work(), plan.inputs.originals
     return SummaryInput(
         plan=plan,
@@ -115,7 +116,7 @@ def summary_input(
         working_dir=session.shown_dir,
         summariser_window=summariser.window if isinstance(summariser, Summariser) else None,
         check=check,
-        pause=yield_gil,
+        pause=pause,
     )
 
 

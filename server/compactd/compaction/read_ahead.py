@@ -1,4 +1,5 @@
-"""Extract facts from appended messages before the next compaction needs them, while the daemon is idle.
+"""Extract facts from appended messages before the next compaction needs them, while the daemon is idle. Then
+prepare compactions that will soon be due (`prepare.py`).
 
 The facts of each message are computed once. During a compaction, this would take most of the time. So a
 worker does it earlier, in slices of some milliseconds, and only after no request has come for `QUIET_S`
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from time import monotonic
 
+from compactd.compaction.prepare import is_wanted, prepare
 from compactd.core.constraints.constraints import limits_in
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.recent_files import working_directory
@@ -42,6 +44,9 @@ MAX_QUEUED_ENTRIES = 2_000
 """The maximum number of entries that the event loop queues for reading at a time. Queueing so many takes less
 than a millisecond."""
 
+BUSY_S = 0.05
+"""How many seconds the preparation of a compaction is put off while another session compacts."""
+
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 """A function that runs another function in a worker."""
 
@@ -62,29 +67,41 @@ class IdleAnalyzer:
         """`_learnt` is how many code points were read in all open sessions; `_given_back_at` is what
         `_learnt` was when memory was last returned to the system."""
         self._task: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        """The compaction that is being prepared. There is at most one at a time."""
 
     def note_request(self, method: Method, session_id: str) -> None:
         """Note that a request `method` for this session arrived, and pause the background reading. If the
         request appends messages, they are read after no request has come for `QUIET_S` seconds."""
         self._asked_at = monotonic()
         self._cooler.note_request(method, session_id)
-        if not method.grows:
-            return
+        if method.grows:
+            self.note_grown(session_id)
+
+    def note_grown(self, session_id: str) -> None:
+        """Note that messages or a usage report came to this session, from a client or from the daemon's own
+        loop. After no request has come for `QUIET_S` seconds, they are read, and the session's next
+        compaction is prepared if it will soon be due. O(1)."""
         self._grown.setdefault(session_id, _ReadState())
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run())
 
     async def wait_idle(self) -> None:
-        """Wait until nothing is left to read or to free."""
-        if self._task is not None:
-            await self._task
+        """Wait until nothing is left to read, to prepare or to free."""
+        for task in (self._task, self._preparing):
+            if task is not None:
+                await task
         await self._cooler.wait_idle()
 
     async def stop(self) -> None:
-        """Stop reading. A slice that is being read in a worker runs to its end."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        """Stop reading and preparing. What is being computed in a worker runs to its end, or to its next
+        step."""
+        for session in self._sessions.values():
+            session.drop_preparation()
+        for task in (self._task, self._preparing):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait((task,))
         await self._cooler.stop()
 
     async def _run(self) -> None:
@@ -96,6 +113,8 @@ class IdleAnalyzer:
                 continue
             found = self._next()
             if found is None:
+                if self._next_wanted() is not None and (self._preparing is None or self._preparing.done()):
+                    self._preparing = asyncio.ensure_future(self._prepare())
                 if abs(self._learnt - self._given_back_at) < RELEASE_AFTER_CHARS:
                     return
                 self._given_back_at = self._learnt
@@ -117,6 +136,22 @@ class IdleAnalyzer:
             if learnt < MAX_READ_AHEAD_CHARS and session.operation is None and reading.is_behind(session):
                 return session, reading
         return None
+
+    def _next_wanted(self) -> Session | None:
+        """Return a session whose next compaction should be prepared now; None if there is none."""
+        known = (self._sessions.get(session_id) for session_id in self._grown)
+        return next((session for session in known if session is not None and is_wanted(session)), None)
+
+    async def _prepare(self) -> None:
+        """Prepare compactions, one after the other, while no requests come and no session is compacted."""
+        while (session := self._next_wanted()) is not None:
+            wait = self._asked_at + self._quiet_s - monotonic()
+            if any(one.operation is not None for one in self._sessions.values()):
+                wait = BUSY_S
+            if wait > 0:
+                await asyncio.sleep(wait)
+            else:
+                await prepare(session)
 
 
 class _ReadState:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -23,16 +24,17 @@ from compactd.compaction.driver import (
     summary_input,
 )
 from compactd.compaction.dry_run import try_compaction
+from compactd.compaction.prepare import PreparedCompaction, running_for, stop_running, take_prepared
 from compactd.compaction.reread_advice import files_to_reread
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
-from compactd.core.history.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
+from compactd.core.history.entries import Compacted, CompactionBegun, CompactionEnded, EntryId, Pruned
 from compactd.core.history.state import SessionState
 from compactd.core.planning.plan import NotCompacted, Plan, expected_result
 from compactd.core.planning.prune import Pruning
 from compactd.core.planning.prune import prune as choose
 from compactd.core.planning.request import CompactRequest, Inputs
 from compactd.core.summary.answers import NoModel, SummaryFailed
-from compactd.core.summary.compaction import CompactionOutcome, PruneOnly
+from compactd.core.summary.compaction import CompactionOutcome, Draft, PruneOnly
 from compactd.protocol.errors import Cancelled, CannotFit, CompactdError, StorageFailed
 from compactd.protocol.messages import (
     CompactionEnd,
@@ -40,11 +42,14 @@ from compactd.protocol.messages import (
     CompactionStart,
     ErrorInfo,
     PruneEnd,
+    Trigger,
     Usage,
 )
 from compactd.session.memory import release_memory_soon
 from compactd.session.session import Session
 from compactd.session.slot import ExclusiveOperation, Progress
+
+T = TypeVar("T")
 
 
 async def compact(
@@ -66,11 +71,16 @@ async def compact(
             return await try_compaction(session, request, plan_only=plan_only)
     session.require_journal()
     session.require_idle()
-    # The plan is for the session as it is now, before the task runs: later requests may come first.
-    planned, state = planner(session, request), session.state
-    running = ExclusiveOperation(session.emit, f"c{state.begun + 1}", progress)
+    # The plan is for the session as it is now, before the task runs: later requests may come first. A
+    # prepared compaction is written before they can change the session.
+    running = ExclusiveOperation(session.emit, f"c{session.state.begun + 1}", progress)
+    prepared = take_prepared(session, request)
+    if prepared is not None:
+        work = _commit_prepared(session, running, request, prepared)
+    else:
+        work = _run(session, running, request, planner(session, request), session.state)
     session.operation = running
-    task = asyncio.ensure_future(_run(session, running, request, planned, state))
+    task = asyncio.ensure_future(_freeing_slot(session, running, work))
     try:
         with _adding_sizes(session):
             return await asyncio.shield(task)
@@ -93,6 +103,17 @@ def _adding_sizes(session: Session) -> Iterator[None]:
         raise
 
 
+async def _freeing_slot(
+    session: Session, running: ExclusiveOperation, work: Coroutine[object, object, T]
+) -> T:
+    """Return the result of `work`, and free the session's slot when it ends."""
+    try:
+        return await work
+    finally:
+        session.operation = None
+        running.end()
+
+
 async def _run(
     session: Session,
     running: ExclusiveOperation,
@@ -101,23 +122,56 @@ async def _run(
     state: SessionState,
 ) -> CompactionResult:
     """Make the plan with `planned`, ask the client's hook, and carry out the plan. Return the result, which
-    says so if nothing was compacted. `state` is the session's state from which the plan is made."""
+    says so if nothing was compacted. `state` is the session's state from which the plan is made.
+
+    If the same compaction is just being prepared, wait for it instead, and use it if it is still valid."""
+    preparing = running_for(session, request)
+    if preparing is not None:
+        await running.run_unless_stopped(preparing.wait_ended())
+        prepared = take_prepared(session, request)
+        if prepared is not None:
+            return await _commit_prepared(session, running, request, prepared)
+    stop_running(session)
+    planning = session.host.run_compute(planned, state.size)
+    made, _ = await asyncio.gather(planning, read_keys(session, request))
+    check_model(session, request)
+    if isinstance(made, NotCompacted):
+        return expected_result(made, request.trigger)
+    plan = await running.run_unless_stopped(ask_client_hook(session, made))
+    if isinstance(plan, NotCompacted):
+        return expected_result(plan, request.trigger)
     try:
-        planning = session.host.run_compute(planned, state.size)
-        made, _ = await asyncio.gather(planning, read_keys(session, request))
-        check_model(session, request)
-        if isinstance(made, NotCompacted):
-            return expected_result(made, request.trigger)
-        plan = await running.run_unless_stopped(ask_client_hook(session, made))
-        if isinstance(plan, NotCompacted):
-            return expected_result(plan, request.trigger)
+        return await _carry_out(session, running, plan, state)
+    finally:
+        release_memory_soon(session)
+
+
+def _commit_prepared(
+    session: Session, running: ExclusiveOperation, request: CompactRequest, prepared: PreparedCompaction
+) -> Coroutine[object, object, CompactionResult]:
+    """Write a prepared compaction to the journal, with its start. Return what is left to do: wait for the
+    disk, send the events, and return the result.
+
+    Nothing is awaited between `take_prepared` and the end of this function, so that what was taken is what
+    the session is."""
+    now, messages, size = session.host.now(), prepared.result.messages_before, prepared.result.tokens_before
+    result = msgspec.structs.replace(prepared.result, compaction_id=running.compaction_id, created_at=now)
+    number = session.write(
+        CompactionBegun(at=now, compaction_id=running.compaction_id, trigger=request.trigger),
+        _entry_of(session, request, prepared.draft, prepared.first_kept, result, session.counter.name),
+    )
+
+    async def finish() -> CompactionResult:
         try:
-            return await _carry_out(session, running, plan, state)
+            await session.wait_durable(number)
         finally:
             release_memory_soon(session)
-    finally:
-        session.operation = None
-        running.end()
+        _emit_start(session, running, request.trigger, messages, size)
+        return await _finish(
+            session, running, msgspec.structs.replace(result, summary=prepared.draft.summary)
+        )
+
+    return finish()
 
 
 async def _carry_out(
@@ -133,14 +187,7 @@ async def _carry_out(
     )
     # Wait for the disk before the start is sent, so that the journal contains the start even after a kill.
     await session.wait_durable(number)
-    session.emit(
-        CompactionStart(
-            compaction_id=running.compaction_id,
-            trigger=request.trigger,
-            message_count=plan.messages_before,
-            tokens_before=plan.tokens_before,
-        )
-    )
+    _emit_start(session, running, request.trigger, plan.messages_before, plan.tokens_before)
     summariser: Summariser | NoModel | SummaryFailed = NoModel()
     own_reports: list[Usage] = []
     try:
@@ -156,6 +203,27 @@ async def _carry_out(
         session.drop_facts()
         _report_failure(session, running, error, spent_on(session, summariser, own_reports))
         raise
+    return await _finish(session, running, result)
+
+
+def _emit_start(
+    session: Session, running: ExclusiveOperation, trigger: Trigger, messages: int, tokens: int
+) -> None:
+    session.emit(
+        CompactionStart(
+            compaction_id=running.compaction_id,
+            trigger=trigger,
+            message_count=messages,
+            tokens_before=tokens,
+        )
+    )
+
+
+async def _finish(
+    session: Session, running: ExclusiveOperation, result: CompactionResult
+) -> CompactionResult:
+    """Add advice on files to the result of a compaction that is on disk, send the events of its end, and
+    return it."""
     # Examine files only now that the result is on disk: if their file system hangs, only the advice is late.
     advice = await files_to_reread(session) if result.compacted else ()
     if advice:
@@ -169,7 +237,7 @@ async def _carry_out(
     )
     session.emit_usage()
     if result.compacted:
-        world.notice(
+        session.host.notice(
             f"Conversation compacted: {result.messages_removed} messages → summary "
             f"({result.tokens_before:,} → {result.tokens_after:,} tokens)"
         )
@@ -220,35 +288,46 @@ async def _commit(
     if isinstance(outcome, PruneOnly):
         await _write_prune(session, outcome, now, inputs.counter.name, running.compaction_id, spent)
         return result
-    # The journal names the strategy that wrote its text. Clients get `provider` (`shown_result`).
-    stored = msgspec.structs.replace(result, summary="")
-    if outcome.provider is not None:
-        stored = msgspec.structs.replace(stored, strategy="extract")
     # If the tail is empty, it begins with the first message that was appended after the plan was made.
     first_kept = outcome.first_kept or state.first_after(inputs.originals[-1].entry_id)
-    number = session.write(
-        Compacted(
-            id=state.next_id,
-            at=now,
-            compaction_id=running.compaction_id,
-            epoch=state.epoch + 1,
-            summary=outcome.summary,
-            summary_tokens=outcome.summary_tokens,
-            result=stored,
-            parent=state.leaf,
-            first_kept=first_kept,
-            pinned=outcome.pinned,
-            stubs=outcome.stubs,
-            read_files=result.read_files,
-            modified_files=result.modified_files,
-            asked=budget_of(inputs.request),
-            estimator=inputs.counter.name,
-            summary_model=spent.model,
-            provider=outcome.provider,
-        )
-    )
-    await session.wait_durable(number)
+    entry = _entry_of(session, inputs.request, outcome, first_kept, result, inputs.counter.name)
+    entry = msgspec.structs.replace(entry, summary_model=spent.model)
+    await session.wait_durable(session.write(entry))
     return msgspec.structs.replace(result, summary=outcome.summary)
+
+
+def _entry_of(
+    session: Session,
+    request: CompactRequest,
+    draft: Draft,
+    first_kept: EntryId | None,
+    result: CompactionResult,
+    estimator: str,
+) -> Compacted:
+    """Return the journal entry of a compaction. `result` has its id and its times."""
+    state = session.state
+    # The journal names the strategy that wrote its text. Clients get `provider` (`shown_result`).
+    stored = msgspec.structs.replace(result, summary="")
+    if draft.provider is not None:
+        stored = msgspec.structs.replace(stored, strategy="extract")
+    return Compacted(
+        id=state.next_id,
+        at=result.created_at,
+        compaction_id=result.compaction_id or "",
+        epoch=state.epoch + 1,
+        summary=draft.summary,
+        summary_tokens=draft.summary_tokens,
+        result=stored,
+        parent=state.leaf,
+        first_kept=first_kept,
+        pinned=draft.pinned,
+        stubs=draft.stubs,
+        read_files=result.read_files,
+        modified_files=result.modified_files,
+        asked=budget_of(request),
+        estimator=estimator,
+        provider=draft.provider,
+    )
 
 
 async def _write_prune(

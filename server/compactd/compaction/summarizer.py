@@ -114,21 +114,30 @@ def check_model(session: Session, request: CompactRequest) -> None:
 
 
 def cost_so_far(session: Session) -> float:
-    """Return what the summaries of this session have cost so far, in US dollars. O(compactions)."""
+    """Return what the summaries of this session have cost so far, in US dollars, those included that were
+    not used. O(compactions)."""
     results = (step.result for step in session.state.steps.values() if isinstance(step, Compacted))
-    return sum(cost for result in results if isinstance(cost := result.cost, float))
+    used = sum(cost for result in results if isinstance(cost := result.cost, float))
+    return used + session.state.unused_summary_cost
 
 
 async def answers_of(
-    summariser: Summariser | NoModel | SummaryFailed, asks: Sequence[Ask], session: Session, tell: TellText
+    summariser: Summariser | NoModel | SummaryFailed,
+    asks: Sequence[Ask],
+    session: Session,
+    tell: TellText | None,
 ) -> tuple[SummaryAnswer, ...]:
     """Ask the model all questions at the same time, and return the answers in the order of `asks`. Only
-    the text of the first answer is passed to `tell`. Without a model, each answer is `summariser` itself."""
+    the text of the first answer is passed to `tell`; with None, no event is sent. Without a model, each
+    answer is `summariser` itself."""
     if not isinstance(summariser, Summariser):
         return tuple(summariser for _ in asks)
     return tuple(
         await asyncio.gather(
-            *(_answer(summariser, ask, session, tell if at == 0 else None) for at, ask in enumerate(asks))
+            *(
+                _answer(summariser, ask, session, tell if at == 0 else None, is_silent=tell is None)
+                for at, ask in enumerate(asks)
+            )
         )
     )
 
@@ -166,12 +175,14 @@ async def _read_soon(session: Session, read: Callable[[], None]) -> None:
     await session.host.run_compute(in_worker, session.state.size)
 
 
-async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: TellText | None) -> SummaryAnswer:
+async def _answer(
+    summariser: Summariser, ask: Ask, session: Session, tell: TellText | None, *, is_silent: bool
+) -> SummaryAnswer:
     """Return the answer to one question; `SummaryFailed` if it takes longer than the deadline or the provider
     fails."""
     try:
         async with asyncio.timeout(summariser.deadline_s):
-            return await _request_summary(summariser, ask, session, tell)
+            return await _request_summary(summariser, ask, session, tell, is_silent=is_silent)
     except TimeoutError:
         return SummaryFailed(f"the summariser took longer than {summariser.deadline_s:g} seconds")
     except ProviderFailed as error:
@@ -179,9 +190,9 @@ async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell
 
 
 async def _request_summary(
-    summariser: Summariser, ask: Ask, session: Session, tell: TellText | None
+    summariser: Summariser, ask: Ask, session: Session, tell: TellText | None, *, is_silent: bool
 ) -> SummaryAnswer:
-    """Send one question to the model and return its answer."""
+    """Send one question to the model and return its answer. With `is_silent`, the client gets no event."""
     provider = summariser.provider
     question = Message(role="user", content=(Text(text=ask.prompt),))
     projection = project((Item(entry_id="ask", body=question, tokens=0),), session.counter)
@@ -198,7 +209,7 @@ async def _request_summary(
             match event:
                 case TextChunk(text=text) if tell is not None:
                     tell(text)
-                case Retrying():
+                case Retrying() if not is_silent:
                     session.emit(Retry(attempt=event.attempt, delay_s=event.delay_s, reason=event.reason))
                 case Finished():
                     if event.usage is not None:

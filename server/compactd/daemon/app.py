@@ -328,6 +328,11 @@ class Daemon:
             self._loop_limits = await read_limits(self._environ, self.config / USER_FILE)
         return self._loop_limits
 
+    def note_grown(self, session_id: str) -> None:
+        """Read the session's new messages, and prepare its next compaction, while no requests come."""
+        if self._learner is not None:
+            self._learner.note_grown(session_id)
+
     def notice(self, text: str) -> None:
         """Show one line in the editor's log. Other clients get nothing."""
         if self._connection is not None:

@@ -445,7 +445,10 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     """When the compaction ended, in Unix seconds; 0 if there was none."""
     duration_ms: int = 0
-    """How long it took, in milliseconds."""
+    """How long it took, in milliseconds; 0 if it was prepared."""
+    prepared: bool | UnsetType = UNSET
+    """True if the summary was prepared before the compaction was due (setting `prepare`). Messages that came
+    after that stay word for word. Left out otherwise."""
     model: str | UnsetType = UNSET
     """The model that summarised, as `provider/id`. Left out if no model was asked. With `provider`, the
     session's model."""

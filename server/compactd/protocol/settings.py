@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 Profile = Literal["default", "opal", "go-agent", "klaude", "evmts", "opencode"]
 StrategyChoice = Literal["auto", "summarize", "provider", "extract", "truncate"]
 CacheChoice = Literal["auto", "off"]
+PrepareChoice = Literal["auto", "off"]
 Estimator = Literal["auto", "chars4", "tokenizer"]
 
 MAX_TOKENS = 2**53
@@ -93,6 +94,10 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks
     (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients
     that set their own."""
+    prepare: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PrepareChoice))})] | None = None
+    """Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn
+    that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each
+    compaction, and the session's usage includes an answer that is not used. `off`: no."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
     """A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work
     is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to

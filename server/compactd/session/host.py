@@ -83,6 +83,12 @@ class SessionHost(Protocol):
         """Send an event to the client."""
         ...
 
+    def note_grown(self, session_id: str) -> None:
+        """Note that messages or a usage report were added to a session. While the daemon is idle, the next
+        compaction of the session is then prepared. O(1).
+        """
+        ...
+
     def notice(self, text: str) -> None:
         """Show the user one line, if the client can do that."""
         ...

@@ -176,6 +176,8 @@ class Sessions:
                 # An earlier session with this id may have left snapshots: its deletion was interrupted.
                 await snapshots.forget()
         session.has_compaction_hook = want.compaction_hook
+        if session.has_compaction_hook:
+            session.drop_preparation()
         session.client = want.client or session.client
         if session.journal is None:
             return StartedSession(session, resumed, _read_only_warnings(session, want))
@@ -345,6 +347,7 @@ class Sessions:
     async def _close_journal(self, session: Session) -> None:
         self.open.pop(session.id, None)
         session.is_closed = True
+        session.drop_preparation()
         if session.following is not None:
             await session.following.stop()
         journal = session.journal

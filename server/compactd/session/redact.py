@@ -50,7 +50,8 @@ async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | No
     session.require_idle()
     session.require_journal()
     _check(session, entry_ids)
-    # No compaction may begin meanwhile: its summary could repeat the redacted content.
+    # A prepared summary could repeat the redacted content, and so could that of a compaction that begins now.
+    session.drop_preparation()
     running = session.operation = ExclusiveOperation(session.emit, "", None)
     task = asyncio.ensure_future(_carry_out(session, running, tuple(dict.fromkeys(entry_ids)), home))
     try:

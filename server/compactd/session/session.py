@@ -10,6 +10,7 @@ At most one compaction runs per session (`session/slot.py`, `compaction/run.py`)
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -72,6 +73,9 @@ if TYPE_CHECKING:
     from compactd.session.slot import ExclusiveOperation
     from compactd.session.work import SessionWork
 
+MAX_TURN_SIZES = 9
+"""How many sizes of the context at the beginnings of turns are remembered."""
+
 UNSETTABLE_FIELDS = ("system_prompt", "tools", "title")
 """What `Session.configure` can remove from a session with `unset`, besides settings."""
 
@@ -126,6 +130,20 @@ class FollowerStatus(Protocol):
 
     async def stop(self) -> None:
         """Stop reading."""
+        ...
+
+
+class BackgroundCompaction(Protocol):
+    """The part of `compaction/prepare.py` that a session needs: a compaction that is prepared before it is
+    due."""
+
+    @property
+    def is_current(self) -> bool:
+        """False if more than messages and usage reports came since it was begun. Then it must not be used."""
+        ...
+
+    def discard(self) -> None:
+        """Drop the result. If it is still being computed, stop that."""
         ...
 
 
@@ -196,6 +214,14 @@ class Session:
         """The compactions whose provider's own summary the provider has refused since this process opened the
         session."""
         self.operation: ExclusiveOperation | None = None
+        self.preparation: BackgroundCompaction | None = None
+        """The compaction that is prepared before it is due, or None. `drop_preparation` forgets it."""
+        self.asked_ahead: int | None = None
+        """How many compactions were begun when a model was last asked for a summary ahead of time; None if
+        none was. Between two compactions, a model is asked ahead of time at most once."""
+        self.turn_sizes: deque[int] = deque(maxlen=MAX_TURN_SIZES)
+        """The tokens of the context at the beginnings of the last turns in this process, oldest first. Empty
+        if no turn has begun with `turn/begin` or in the daemon's own loop."""
         self.facts: FactCache | None = None
         """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`
         and `drop_facts` set it."""
@@ -258,6 +284,7 @@ class Session:
         self.state.recount(counter.name, counted.next)
         counted.forget()
         self._standing = None
+        self._review_preparation()
 
     def resolve_under(self, window: Window) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
         """Return (the settings that this session would have with a model of this window, the settings that
@@ -320,6 +347,14 @@ class Session:
     def shown_dir(self) -> str | None:
         """The folder to which paths in summaries are relative, or None."""
         return self.working_dir or self.imported_dir
+
+    @property
+    def compacts_at_threshold(self) -> bool:
+        """True if reaching the threshold starts a compaction. In a sub-agent's session, a profile can switch
+        this off."""
+        opened = self.state.opened
+        is_sub_agent = opened is not None and opened.parent_session_id is not None
+        return self.resolved.settings.rules.sub_agents_compact or not is_sub_agent
 
     @property
     def runs_loop(self) -> bool:
@@ -448,6 +483,7 @@ class Session:
             # From now on the session's own model writes summaries, and untrusted settings must not make
             # them more frequent.
             self._update_window()
+        self._review_preparation()
         return number
 
     async def wait_durable(self, commit_id: int) -> None:
@@ -508,6 +544,18 @@ class Session:
         self._work = None
         facts, self.facts = self.facts, None
         return facts
+
+    def drop_preparation(self) -> None:
+        """Forget the compaction that is prepared, and stop its computation."""
+        found, self.preparation = self.preparation, None
+        if found is not None:
+            found.discard()
+
+    def _review_preparation(self) -> None:
+        """Forget the prepared compaction if something else than messages and usage reports came since it was
+        begun."""
+        if self.preparation is not None and not self.preparation.is_current:
+            self.drop_preparation()
 
     def work(self) -> SessionWork:
         """Return what the messages say about the state of the work. It is created at the first call."""
@@ -596,6 +644,8 @@ class Session:
             if self._window() != self.window:
                 self._update_window()
             self._standing = None
+        if intake.entries:
+            self.host.note_grown(self.id)
         return AppendOutcome(intake=intake, commit_id=number)
 
     def _judged(self, intake: AppendPlan) -> AppendPlan:
@@ -628,18 +678,28 @@ class Session:
             self.budget_status().used + scale_of(self.state, self.counter).tokens(before)
         )
 
-    def count_usage(self, usage: Usage, epoch: int | None) -> int:
-        """Record the usage report of a failed model request. The report adds to the cost, but the current
-        size is not computed from it.
+    def count_usage(
+        self,
+        usage: Usage,
+        epoch: int | None,
+        *,
+        summary_cost: float | None = None,
+        summary_model: str | None = None,
+    ) -> int:
+        """Record the usage report of a failed model request, or of a summary that was prepared and not used.
+        The report adds to the cost, but the current size is not computed from it.
 
         `epoch` is the epoch of the request's context; None means the context that the client got last.
-        Returns the number of the new record, for `wait_durable`.
+        `summary_cost` is the cost of an unused summary in US dollars, which `summary_model` wrote; None for
+        another request. Returns the number of the new record, for `wait_durable`.
         """
         report = UsageReported(
             at=self.host.now(),
             usage=usage,
             epoch=self.last_sent_epoch if epoch is None else epoch,
             is_base=False,
+            summary_cost=summary_cost,
+            model=summary_model,
         )
         return self.write(report)
 

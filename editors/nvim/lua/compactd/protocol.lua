@@ -52,6 +52,7 @@
 ---@field max_cost? number|nil The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked.
 ---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget.
 ---@field cache? string|nil Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients that set their own.
+---@field prepare? string|nil Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
 --- Who the client is.
@@ -525,7 +526,8 @@
 ---@field pruned_tool_results integer Number of tool results in the tail that were shortened so that it fits.
 ---@field condensed_request? string The entry of the user's newest request, if it is shown condensed because it takes more than a third of `target_tokens`. What the user typed stays word for word, if there is room; of what the user pasted, the beginning and the end stay. `session/expand` returns the whole. Left out if the request stays word for word.
 ---@field created_at number When the compaction ended, in Unix seconds; 0 if there was none.
----@field duration_ms integer How long it took, in milliseconds.
+---@field duration_ms integer How long it took, in milliseconds; 0 if it was prepared.
+---@field prepared? boolean True if the summary was prepared before the compaction was due (setting `prepare`). Messages that came after that stay word for word. Left out otherwise.
 ---@field model? string The model that summarised, as `provider/id`. Left out if no model was asked. With `provider`, the session's model.
 ---@field usage? compactd.Usage The usage of the model that summarised, all its requests combined. Left out if there was none.
 ---@field cost? number Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known.

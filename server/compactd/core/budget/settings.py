@@ -22,6 +22,7 @@ from compactd.protocol.settings import (
     CacheChoice,
     Estimator,
     GivenSettings,
+    PrepareChoice,
     SettingValue,
     StrategyChoice,
 )
@@ -74,6 +75,7 @@ _ONE_OF = {
     "strategy": get_args(StrategyChoice),
     "estimator": get_args(Estimator),
     "cache": get_args(CacheChoice),
+    "prepare": get_args(PrepareChoice),
 }
 
 

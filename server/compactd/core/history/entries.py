@@ -103,6 +103,9 @@ class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_default
     first_change: Part | None = None
     """The first part of the request that differed from the request before, other than by added messages. None
     if there was none, or if the client did not ask compactd for the request."""
+    summary_cost: float | None = None
+    """If the report is for a summary that was prepared and not used: its cost in US dollars, 0 if it is
+    unknown. `model` then wrote the summary. None for any other request."""
 
 
 class CompactionBegun(Struct, frozen=True, kw_only=True, tag="compaction_start"):

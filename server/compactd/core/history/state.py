@@ -118,6 +118,8 @@ class SessionState:
         changed."""
         self.billing = Billing()
         self.usage_log = UsageLog()
+        self.unused_summary_cost = 0.0
+        """What models' summaries cost that were not used, in US dollars."""
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
         self.base: int | None = None
@@ -285,6 +287,7 @@ class SessionState:
             case CompactionEnded():
                 self.ended[entry.compaction_id] = entry
                 self.usage_log.add_ended(entry)
+                self.unused_summary_cost += entry.summary_cost or 0.0
             case Redacted():
                 self.redacted.update(entry.entry_ids)
                 self.snapshots.clear()
@@ -364,7 +367,11 @@ class SessionState:
     def _report(self, entry: UsageReported) -> None:
         usage = entry.usage
         self.billing.add(usage)
-        self.usage_log.add(entry, self.model)
+        if entry.summary_cost is None:
+            self.usage_log.add(entry, self.model)
+        else:
+            self.unused_summary_cost += entry.summary_cost
+            self.usage_log.add_summary(usage, entry.model, entry.summary_cost or None)
         self.reported_window = usage.context_window or self.reported_window
         if not entry.is_base or entry.epoch != self.epoch:
             return

@@ -128,7 +128,7 @@ def compact(
             whys.append(f"{strategy}: {checked.why}")
             continue
         provider = own.summary if strategy == "provider" else None
-        view = (_summary_item(given, checked.text, provider), *given.stays)
+        view = (_summary_of(given, checked.text, provider), *given.stays)
         after = _request_tokens(plan, view)
         if not _is_better(plan, after):
             whys.append(f"{strategy}: with its summary the request would take {after:,} tokens")
@@ -255,9 +255,20 @@ def _result(given: SummaryInput, strategy: Strategy, after: int, reason: str) ->
     )
 
 
-def _summary_item(given: SummaryInput, text: str, provider: ProviderSummary | None) -> Item:
-    """Return the summary as an item of a view, with the provider's own if there is one."""
+def _summary_of(given: SummaryInput, text: str, provider: ProviderSummary | None) -> Item:
+    """Return the summary of `given` as an item of a view, with the provider's own if there is one."""
     files = given.files
-    meta = Meta(type="compaction_summary", read_files=files.read, modified_files=files.modified)
+    return summary_item(text, given.count(text), files.read, files.modified, provider)
+
+
+def summary_item(
+    text: str,
+    tokens: int,
+    read_files: tuple[str, ...] = (),
+    modified_files: tuple[str, ...] = (),
+    provider: ProviderSummary | None = None,
+) -> Item:
+    """Return a summary that is not in the journal yet as an item of a view."""
+    meta = Meta(type="compaction_summary", read_files=read_files, modified_files=modified_files)
     message = Message(role="user", content=(Text(text=text),), meta=meta)
-    return item_of_summary(SUMMARY_ID, message, given.count(text), provider)
+    return item_of_summary(SUMMARY_ID, message, tokens, provider)

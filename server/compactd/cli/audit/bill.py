@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.audit.trail import MAIN, Boundary, Place, Trail
+from compactd.cli.audit.trail import Boundary, Place, Trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage, Request
 from compactd.cli.usage.totals import Filters, Sum, report
@@ -363,19 +363,17 @@ def _unknown(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
     """Return sentences about what the file does not say."""
     usage = trail.usage
     told = []
-    if any(place.chain != MAIN for place in trail.places) or usage.agent == "claude-code":
+    if total.requests:
         told.append(
-            "A rebuild without a visible cause is `unknown`: the file shows no system prompt or tools."
+            "The file shows no system prompt or tools, so a rebuild after a change of them is unknown."
         )
-    elif total.requests:
-        told.append("The file shows no system prompt or tools, so a change of them is `unknown`.")
     if usage.not_reported:
         told.append(
             "The agent reports no cache writes: they are part of the input, and rebuilds are an estimate."
         )
     named = [(provider, model) for provider, model in usage.models if model]
     if any((rules := cache_rules(p or None, m)) is None or rules.lifetime_s is None for p, m in named):
-        told.append("How long the provider's cache lasts is not known, so no rebuild is called `expired`.")
+        told.append("How long the provider's cache lasts is not known, so no rebuild is called expired.")
     undated = sum(place.at is None for place in trail.places)
     if undated:
         told.append(f"{undated:,} of {len(trail.places):,} requests have no time.")

@@ -59,7 +59,7 @@ def page(audit: Audit, title: str, prices: PriceList, zone: tzinfo | None) -> st
             f"<header><h1>{escape(title)}</h1>"
             f'<div class="percent">{escape(cost_text(bill.total))}</div></header>',
             f'<p class="about">{escape(_about(bill, zone))}</p>',
-            section("Cost", "after each request, by the price list", _picture(bill, zone)),
+            section("Cost", "after each request", _picture(bill, zone)),
             section(
                 "Bill",
                 f"{share_text(bill.total.cached_share)} of the input came from the cache",

@@ -239,17 +239,19 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
 
 def by_cause(rebuilds: Sequence[AuditedRebuild]) -> tuple[CauseSum, ...]:
     """Return the sums of the rebuilds, by cause. Causes that do not occur are left out."""
-    found = ((cause, [one for one in rebuilds if one.cause == cause]) for cause in CAUSES)
-    return tuple(
-        CauseSum(
-            cause=cause,
-            rebuilds=len(some),
-            tokens=sum(one.tokens for one in some),
-            cost_usd=sum_or_none([one.cost_usd for one in some]),
-        )
-        for cause, some in found
-        if some
-    )
+    sums: list[CauseSum] = []
+    for cause in CAUSES:
+        some = [one for one in rebuilds if one.cause == cause]
+        if some:
+            sums.append(
+                CauseSum(
+                    cause=cause,
+                    rebuilds=len(some),
+                    tokens=sum(one.tokens for one in some),
+                    cost_usd=sum_or_none([one.cost_usd for one in some]),
+                )
+            )
+    return tuple(sums)
 
 
 def _billed(

@@ -11,6 +11,7 @@ from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage
 from tests.unit.cli.audit.transcripts import (
+    Json,
     answer,
     audited,
     causes,
@@ -214,10 +215,10 @@ def test_a_report_that_contradicts_itself_is_told() -> None:
 
 
 def test_without_a_price_no_cost_is_invented() -> None:
-    def of_nobody(number: int, **usage: int) -> dict:
-        return dict(answer(number, model="nobodys-model-9", **usage))
+    def of_nobody(number: int, at: int) -> Json:
+        return answer(number, at=at, write=50_000, model="nobodys-model-9")
 
-    bill = audited(of_nobody(1, write=50_000), of_nobody(2, at=10, write=50_000))
+    bill = audited(of_nobody(1, 0), of_nobody(2, 10))
 
     assert bill.total.cost_usd is None
     assert not bill.is_priced

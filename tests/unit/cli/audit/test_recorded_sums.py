@@ -26,7 +26,7 @@ PRICES = {
 }
 """Model -> dollars for a million tokens of input, cache read, cache write for 5 minutes, cache write for an
 hour, and output (platform.claude.com, "Pricing", 2026-11)."""
-KINDS = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
+KINDS: tuple[str, ...] = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
 
 
 def bill(path: Path) -> Bill:
@@ -58,10 +58,10 @@ def by_hand(path: Path) -> dict[str, tuple[int, float]]:
             continue
         if record.get("type") == "progress":
             record = (record.get("data") or {}).get("message") or {}
-        message = record.get("message")
+        message = record.get("message") or {}
         if record.get("type") == "assistant" and message["model"] in PRICES:
             reports[message["id"], record.get("requestId", "")] = message
-    found = dict.fromkeys(KINDS, (0, 0.0))
+    found: dict[str, tuple[int, float]] = dict.fromkeys(KINDS, (0, 0.0))
     for message in reports.values():
         usage = message["usage"]
         written = usage.get("cache_creation_input_tokens", 0)

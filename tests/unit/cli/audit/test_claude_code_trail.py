@@ -81,6 +81,7 @@ def test_a_compaction_explains_a_rebuild_and_has_its_sizes() -> None:
         answer(2, at=10, read=50_000, write=30_000, hour=30_000, out=500),
         *compacted("c1", "Summary.", at=20),
         answer(3, at=30, read=12_000, write=8_000, hour=8_000),
+        answer(4, at=40, read=20_000, write=9_000, hour=9_000),
     )
 
     assert causes(bill) == [("", "compaction")]

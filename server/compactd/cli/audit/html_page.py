@@ -15,7 +15,7 @@ from compactd.cli.audit.rows import (
     dollars,
     gap_text,
     kind_rows,
-    loss_text,
+    losses_text,
     policy_text,
     price_notes,
     rebuild_text,
@@ -168,7 +168,7 @@ def _compactions(audit: Audit, zone: tzinfo | None) -> str:
         text = f"{time_text(boundary.at, zone)}, {who}: {size_text(size)}"
         loss = None if number is None else audit.loss_of(number)
         if loss is not None:
-            text += f"; {loss_text(loss)}"
+            text += f"; {losses_text([loss])}"
         lost = (
             []
             if loss is None

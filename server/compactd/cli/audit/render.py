@@ -13,7 +13,7 @@ from compactd.cli.audit.rows import (
     dollars,
     gap_text,
     kind_rows,
-    loss_text,
+    losses_text,
     policy_text,
     price_notes,
     rebuild_text,
@@ -113,7 +113,7 @@ def show_rest(page: Page, audit: Audit, zone: tzinfo | None) -> None:
         loss = None if number is None else audit.loss_of(number)
         if loss is None:
             continue
-        page.row("", loss_text(loss), columns=2)
+        page.row("", losses_text([loss]), columns=2)
         _quote(page, "constraint", loss.constraints)
         _quote(page, "task", loss.tasks)
     page.line()

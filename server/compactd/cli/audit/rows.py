@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from msgspec import Struct
@@ -115,18 +116,24 @@ def size_text(size: CompactionSize) -> str:
     return f"{before} → {after} tokens"
 
 
-def loss_text(loss: Loss) -> str:
-    """Return what a compaction lost, as one line."""
+def losses_text(losses: Sequence[Loss]) -> str:
+    """Return what compactions lost together, as one line."""
     parts = []
-    if loss.constraints_before:
-        parts.append(f"{len(loss.constraints):,} of {plural(loss.constraints_before, 'constraint')}")
-    if loss.tasks_before:
-        parts.append(f"{len(loss.tasks):,} of {plural(loss.tasks_before, 'open task')}")
-    if loss.facts_used_again:
-        parts.append(f"{loss.facts_lost:,} of {plural(loss.facts_used_again, 'fact')} used again later")
-    lost = f"lost {', '.join(parts)}" if parts else "nothing that was needed later was lost"
-    again = f"; {plural(loss.files_read_again, 'file')} read again" if loss.files_read_again else ""
-    return lost + again
+    constraints = sum(one.constraints_before for one in losses)
+    tasks = sum(one.tasks_before for one in losses)
+    facts = sum(one.facts_used_again for one in losses)
+    if constraints:
+        parts.append(
+            f"{sum(len(one.constraints) for one in losses):,} of {plural(constraints, 'constraint')}"
+        )
+    if tasks:
+        parts.append(f"{sum(len(one.tasks) for one in losses):,} of {plural(tasks, 'open task')}")
+    if facts:
+        lost = sum(one.facts_lost for one in losses)
+        parts.append(f"{lost:,} of {plural(facts, 'fact')} used again later")
+    told = f"lost {', '.join(parts)}" if parts else "lost nothing that was needed later"
+    files = sum(one.files_read_again for one in losses)
+    return told + (f"; {plural(files, 'file')} read again" if files else "")
 
 
 def policy_text(policy: Replay | NoReplay) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.cli.audit.trail import Boundary, Place, Trail
+from compactd.cli.framework.page import one_line
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage, Request
 from compactd.cli.usage.totals import Filters, Sum, report
@@ -34,6 +35,7 @@ CAUSES: tuple[Cause, ...] = (
 )
 """The causes, in the order in which they are listed."""
 
+MAX_NAMES = 3
 EARLY_OUTPUT_TOKENS = 10
 """A report of Claude Code with fewer output tokens was written when the answer began (seen in versions 2.0
 and 2.1, 2026-11)."""
@@ -237,6 +239,12 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
     )
 
 
+def name_list(names: Sequence[str]) -> str:
+    """Return names as a text: the first three, and how many more there are."""
+    shown = ", ".join(map(one_line, names[:MAX_NAMES]))
+    return f"{shown} and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else shown
+
+
 def by_cause(rebuilds: Sequence[AuditedRebuild]) -> tuple[CauseSum, ...]:
     """Return the sums of the rebuilds, by cause. Causes that do not occur are left out."""
     sums: list[CauseSum] = []
@@ -373,9 +381,16 @@ def _unknown(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
         told.append(
             "The agent reports no cache writes: they are part of the input, and rebuilds are an estimate."
         )
-    named = [(provider, model) for provider, model in usage.models if model]
-    if any((rules := cache_rules(p or None, m)) is None or rules.lifetime_s is None for p, m in named):
-        told.append("How long the provider's cache lasts is not known, so no rebuild is called expired.")
+    unsure = [
+        model
+        for provider, model in usage.models
+        if model and ((rules := cache_rules(provider or None, model)) is None or rules.lifetime_s is None)
+    ]
+    if unsure:
+        told.append(
+            f"How long the provider keeps the cache of {name_list(unsure)} is not known, so no rebuild of it"
+            " is called expired."
+        )
     undated = sum(place.at is None for place in trail.places)
     if undated:
         told.append(f"{undated:,} of {len(trail.places):,} requests have no time.")

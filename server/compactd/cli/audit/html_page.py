@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
-from compactd.cli.audit.bill import Bill, CostPoint
+from compactd.cli.audit.bill import Bill, CostPoint, name_list
 from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
@@ -82,7 +82,7 @@ def _about(bill: Bill, zone: tzinfo | None) -> str:
         if total.last_at
         else "no times"
     )
-    return f"{plural(total.requests, 'request')}, {when}, {', '.join(bill.models)}"
+    return f"{plural(total.requests, 'request')}, {when}, {name_list(bill.models)}"
 
 
 def _picture(bill: Bill, zone: tzinfo | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 
-from compactd.cli.audit.bill import AuditedRebuild, Bill
+from compactd.cli.audit.bill import AuditedRebuild, Bill, name_list
 from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
@@ -41,7 +41,7 @@ def show_bill(page: Page, bill: Bill, prices: PriceList, zone: tzinfo | None) ->
     first = time_text(total.first_at or None, zone)
     last = time_text(total.last_at or None, zone)
     span = "no times" if not total.last_at else first if first == last else f"{first} to {last}"
-    page.line(f"{plural(total.requests, 'request')}, {span}, {', '.join(map(one_line, bill.models))}")
+    page.line(f"{plural(total.requests, 'request')}, {span}, {name_list(bill.models)}")
     page.line()
     rows = kind_rows(bill)
     table(

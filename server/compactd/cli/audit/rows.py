@@ -7,10 +7,10 @@ from datetime import datetime, tzinfo
 
 from msgspec import Struct
 
-from compactd.cli.audit.bill import Bill, CompactionSize
+from compactd.cli.audit.bill import Bill, CompactionSize, name_list
 from compactd.cli.audit.losses import Loss
 from compactd.cli.audit.replay import NoReplay, Replay
-from compactd.cli.framework.page import one_line, plural
+from compactd.cli.framework.page import plural
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.table import cost_text
 from compactd.core.cost.ledger import Cause
@@ -54,7 +54,7 @@ def kind_rows(bill: Bill) -> list[KindRow]:
         KindRow(
             kind,
             f"{count:,}",
-            dollars(cost) if bill.is_priced else "unknown",
+            dollars(cost) + ("" if bill.is_priced else "+") if costs.total else "unknown",
             f"{100 * cost / costs.total:.0f} %" if bill.is_priced and costs.total else "",
         )
         for kind, count, cost in kinds
@@ -71,7 +71,7 @@ def price_notes(bill: Bill, prices: PriceList) -> list[str]:
     if total.cost_reports:
         told.append(f"* The session file reports ${total.reported_usd:,.2f} of the total itself.")
     if bill.unpriced:
-        names = ", ".join(one_line(name) for name, _ in bill.unpriced[:3])
+        names = name_list([name for name, _ in bill.unpriced])
         told.append(f"+ No price is known for {total.unpriced_tokens:,} tokens of {names}.")
     return told
 

@@ -124,7 +124,9 @@ class TrailBuilder:
         first = len(self.places)
         new = self.usage.requests[first:]
         for request in new:
-            at = place.at if place.at is not None else request.at or None
+            # aider writes only when a chat began, which is not when a request was answered.
+            own = None if self.usage.agent == "aider" else request.at or None
+            at = place.at if place.at is not None else own
             self.places.append(
                 msgspec.structs.replace(
                     place,

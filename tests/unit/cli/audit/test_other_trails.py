@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 from compactd.cli.audit.bill import bill_of
+from compactd.cli.audit.rows import kind_rows
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage
-from tests.unit.cli.audit.transcripts import audited, causes, time_of
+from tests.unit.cli.audit.transcripts import answer, audited, causes, time_of
 from tests.unit.cli.usage import test_codex as codex
 from tests.unit.cli.usage.test_other_agents import gemini
 
@@ -47,7 +48,7 @@ def test_a_compaction_of_codex_explains_a_rebuild_and_writes_are_not_reported() 
     assert causes(bill) == [("", "compaction")]
     assert bill.rewritten_share is None
     assert any("reports no cache writes" in told for told in bill.unknown)
-    assert any("no rebuild is called expired" in told for told in bill.unknown)
+    assert any("the cache of gpt-5 is not known" in told for told in bill.unknown)
     (size,) = bill.compactions
     assert (size.tokens_before, size.tokens_after) == (62_010, 20_000)
 
@@ -129,3 +130,28 @@ def test_the_request_for_a_summary_of_opencode_is_billed_as_such() -> None:
     assert bill.total.requests == 3
     assert causes(bill) == [("", "compaction")]
     assert abs(bill.costs.total - (bill.total.cost_usd or 0)) < 1e-9
+
+
+def test_aider_writes_no_time_of_a_request() -> None:
+    line = "> Tokens: 20k sent, 15k cache hit, 604 received. Cost: $0.02 message, $0.17 session.\n"
+    chat = "# aider chat started at 2024-08-20 09:{0}:00\n\n> Main model: claude-3-5-sonnet-20240620\n" + line
+    data = (chat.format("00") + chat.format("30") + line.replace("15k", "2k")).encode()
+
+    trail = read_trail(data, FileUsage(agent="aider", session_id="s"))
+
+    assert [place.at for place in trail.places] == [None, None, None]
+    assert not trail.shows_compactions
+
+
+def test_a_price_that_is_known_in_part_is_marked() -> None:
+    bill = audited(
+        answer(1, write=90_000), answer(2, at=9, read=9_000, model="nobodys-model-9"), agent="claude-code"
+    )
+
+    assert {row.kind: row.cost for row in kind_rows(bill)} == {
+        "input": "<$0.01+",
+        "cache read": "$0.00+",
+        "cache write": "$0.56+",
+        "output": "<$0.01+",
+        "total": "$0.56+",
+    }

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.audit.trail import Boundary, Place, Trail
+from compactd.cli.audit.trail import Boundary, Place, Sight, Trail
 from compactd.cli.framework.page import one_line
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage, Request
@@ -56,6 +56,8 @@ class AuditedRebuild(Struct, frozen=True, kw_only=True):
     entry_id: str | None
     chain: str
     """Which sub-agent's conversation it is; empty for the conversation with the user."""
+    seen: tuple[Sight, ...] = ()
+    """What else the file shows before it."""
 
 
 class CauseSum(Struct, frozen=True, kw_only=True):
@@ -218,6 +220,7 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
                     line=place.line,
                     entry_id=place.entry_id,
                     chain=place.chain,
+                    seen=place.seen,
                 )
             )
     return Bill(

@@ -12,6 +12,7 @@ from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    cause_text,
     dollars,
     gap_text,
     kind_rows,
@@ -147,7 +148,7 @@ def _rebuilds(bill: Bill, zone: tzinfo | None) -> str:
             gap_text(one.gap_s),
             f"{one.tokens:,}",
             dollars(one.cost_usd),
-            CAUSE_TEXTS[one.cause] + (", sub-agent" if one.chain else ""),
+            cause_text(one) + (", sub-agent" if one.chain else ""),
             "" if one.line is None else f"{one.line:,}",
         )
         for one in bill.rebuilds

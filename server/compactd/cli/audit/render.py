@@ -10,6 +10,7 @@ from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    cause_text,
     dollars,
     gap_text,
     kind_rows,
@@ -87,7 +88,8 @@ def _show_rebuilds(
                     gap_text(one.gap_s),
                     short(one.tokens) if is_narrow else f"{one.tokens:,}",
                     dollars(one.cost_usd),
-                    CAUSE_TEXTS[one.cause] + (", sub-agent" if one.chain and not is_narrow else ""),
+                    (CAUSE_TEXTS[one.cause] if is_narrow else cause_text(one))
+                    + (", sub-agent" if one.chain and not is_narrow else ""),
                 )
             )
     table(page, rows, "<>>><", optional=(1,))

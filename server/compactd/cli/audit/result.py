@@ -126,6 +126,7 @@ def _rebuild_fields(one: AuditedRebuild) -> Json:
         "chain": one.chain or None,
         "model": one.model,
         "cause": one.cause,
+        "seen": list(one.seen),
         "gap_s": one.gap_s,
         "tokens": one.tokens,
         "cost_usd": one.cost_usd,

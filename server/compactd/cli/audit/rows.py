@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 
 from msgspec import Struct
 
-from compactd.cli.audit.bill import Bill, CompactionSize, name_list
+from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize, name_list
 from compactd.cli.audit.losses import Loss
 from compactd.cli.audit.replay import NoReplay, Replay
 from compactd.cli.framework.page import plural
@@ -107,6 +107,12 @@ def gap_text(gap_s: float | None) -> str:
     if gap_s < 2 * _HOUR_S:
         return f"{gap_s / _MINUTE_S:.0f} min"
     return f"{gap_s / _HOUR_S:.1f} h" if gap_s < 2 * _DAY_S else f"{gap_s / _DAY_S:.0f} d"
+
+
+def cause_text(rebuild: AuditedRebuild) -> str:
+    """Return the cause of a rebuild. If it is unknown, also what else the file shows before it."""
+    text = CAUSE_TEXTS[rebuild.cause]
+    return f"{text} ({', '.join(rebuild.seen)})" if rebuild.cause == "unknown" and rebuild.seen else text
 
 
 def size_text(size: CompactionSize) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from compactd.cli.audit.bill import bill_of
+from compactd.cli.audit.rows import cause_text
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage
@@ -249,3 +250,23 @@ def test_the_line_of_a_request_is_that_of_its_first_record() -> None:
     places = trail_of(said("u1"), WARM, {**WARM, "uuid": "a1-2"}, answer(2, at=60)).places
 
     assert [(one.line, one.entry_id) for one in places] == [(2, "a1"), (4, "a2")]
+
+
+def test_a_resume_and_a_new_version_are_told_but_are_no_cause() -> None:
+    hook = {"type": "hook_progress", "hookEvent": "SessionStart", "hookName": "SessionStart:resume"}
+    resumed = {"type": "progress", "uuid": "p", "timestamp": time_of(20), "data": hook, "version": "2.1.12"}
+    mentioned = said("u3", 'What is "SessionStart:resume"?', version="2.1.12")
+
+    bill = audited(
+        {**WARM, "version": "2.1.7"},
+        resumed,
+        answer(2, at=30, read=10_000, write=41_000, version="2.1.12"),
+        mentioned,
+        answer(3, at=40, read=10_000, write=42_000, version="2.1.12"),
+    )
+
+    assert [(one.cause, one.seen) for one in bill.rebuilds] == [
+        ("unknown", ("new version", "resumed")),
+        ("unknown", ()),
+    ]
+    assert cause_text(bill.rebuilds[0]) == "unknown (new version, resumed)"

@@ -70,6 +70,34 @@ def test_pi_reports_its_costs_and_the_kinds_are_at_list_prices() -> None:
     assert [(one.at, one.entry_id) for one in bill.rebuilds] == [(1_767_300_080.0, "p80")]
 
 
+def test_a_changed_thinking_level_of_pi_is_told_if_it_was_set_before_the_prompt() -> None:
+    def level(second: int, name: str) -> dict:
+        return {"type": "thinking_level_change", "timestamp": time_of(second), "thinkingLevel": name}
+
+    def prompt(second: int) -> dict:
+        return {
+            "type": "message",
+            "timestamp": time_of(second),
+            "message": {"role": "user", "content": "Go."},
+        }
+
+    bill = audited(
+        {"type": "session", "id": "p", "timestamp": time_of(0), "thinkingLevel": "off"},
+        prompt(0),
+        pi_answer(1, read=0, write=40_000),
+        level(2, "high"),
+        level(3, "off"),
+        prompt(4),
+        level(5, "high"),
+        pi_answer(6, read=0, write=41_000),
+        prompt(7),
+        pi_answer(8, read=0, write=42_000),
+        agent="pi",
+    )
+
+    assert [one.seen for one in bill.rebuilds] == [(), ("thinking changed",)]
+
+
 def test_an_answer_of_pi_without_tokens_may_have_used_the_cache() -> None:
     stopped = pi_answer(200, read=0, write=0)
     stopped["message"]["usage"] = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}

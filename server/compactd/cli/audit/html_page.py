@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
-from compactd.cli.audit.bill import Bill, CostPoint, name_list
+from compactd.cli.audit.bill import Bill, CostPoint
+from compactd.cli.audit.not_told import name_list
 from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (

@@ -7,8 +7,9 @@ from datetime import datetime, tzinfo
 
 from msgspec import Struct
 
-from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize, name_list
+from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize
 from compactd.cli.audit.losses import Loss
+from compactd.cli.audit.not_told import name_list
 from compactd.cli.audit.replay import NoReplay, Replay
 from compactd.cli.framework.page import plural
 from compactd.cli.usage.prices import PriceList

@@ -880,6 +880,27 @@ BREAKS = (
         "",
         "unit/compaction/test_prepare.py",
     ),
+    Break(
+        "an audit puts a sub-agent into the conversation with the user",
+        "cli/audit/claude_code.py",
+        "        if not record.is_sidechain:\n",
+        "        if True:\n",
+        "unit/cli/audit/test_claude_code_trail.py",
+    ),
+    Break(
+        "an audit forgets that an interrupted request used the cache",
+        "cli/audit/line_agents.py",
+        "                self._builder.touch(MAIN, place.at)\n",
+        "                pass\n",
+        "unit/cli/audit/test_other_trails.py",
+    ),
+    Break(
+        "an audit counts a constraint as lost at each compaction",
+        "cli/audit/losses.py",
+        "        lost_before.update(one.text for one in absent)\n",
+        "",
+        "unit/cli/audit/test_losses.py",
+    ),
 )
 """The first twelve are those that every suite of a daemon like this one has to find."""
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
 from compactd.cli.agent_files.places import AgentFile
-from compactd.cli.audit.bill import AuditedRebuild, Bill, bill_of, by_cause, sum_or_none
+from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize, bill_of, by_cause, sum_or_none
+from compactd.cli.audit.losses import Loss, losses_of
 from compactd.cli.audit.render import table
-from compactd.cli.audit.result import Json, bill_fields, cause_fields
-from compactd.cli.audit.rows import CAUSE_TEXTS, dollars, share_text
-from compactd.cli.audit.trail import Trail, read_trail
+from compactd.cli.audit.replay import ASSUMPTIONS, NoReplay, Replay, replay
+from compactd.cli.audit.result import Json, bill_fields, cause_fields, loss_sums, policy_fields
+from compactd.cli.audit.rows import CAUSE_TEXTS, dollars, losses_text, policy_text, share_text
+from compactd.cli.audit.trail import MAIN, Trail, read_trail
 from compactd.cli.framework.exit_codes import CommandError
 from compactd.cli.framework.load_file import read_bytes
 from compactd.cli.framework.page import Page, one_line, plural
@@ -20,17 +23,45 @@ from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.readers import empty_usage, source_of
 from compactd.cli.usage.table import cost_text
 from compactd.cli.usage.totals import Sum
+from compactd.protocol.errors import CompactdError
 
 MAX_SESSIONS = 20
 """How many sessions are listed: those whose rebuilds cost most."""
 
 
-class AllBills(Struct, frozen=True, kw_only=True):
-    """The bills of several session files. Each request counts in one of them."""
+class AuditedSession(Struct, frozen=True, kw_only=True):
+    """A session file that reports usage."""
 
-    bills: tuple[Bill, ...]
-    """Those of the files that report usage."""
+    path: Path
+    bill: Bill
+    policy: Replay | NoReplay
+    """The estimate, which includes requests that count for another file too."""
+
+
+class AllSessions(Struct, frozen=True, kw_only=True):
+    """Several session files. Each request counts in the bill of one of them."""
+
+    sessions: tuple[AuditedSession, ...]
     notes: tuple[str, ...]
+
+    @property
+    def bills(self) -> list[Bill]:
+        """The bills of all files."""
+        return [one.bill for one in self.sessions]
+
+    @property
+    def policy(self) -> Replay | None:
+        """The sums of the estimates; None if there is none."""
+        known = [one.policy for one in self.sessions if isinstance(one.policy, Replay)]
+        if not known:
+            return None
+        return Replay(
+            recorded_usd=sum(one.recorded_usd for one in known),
+            estimate_usd=sum(one.estimate_usd for one in known),
+            requests=sum(one.requests for one in known),
+            compactions=sum(one.compactions for one in known),
+            recorded_compactions=sum(one.recorded_compactions for one in known),
+        )
 
     @property
     def total(self) -> Sum:
@@ -54,9 +85,9 @@ class AllBills(Struct, frozen=True, kw_only=True):
         return min(1.0, sum(bill.rebuilt_tokens for bill in own) / written) if written else None
 
 
-def read_all(files: Sequence[AgentFile], prices: PriceList, told: Callable[[str], None]) -> AllBills:
+def read_all(files: Sequence[AgentFile], prices: PriceList, told: Callable[[str], None]) -> AllSessions:
     """Return the bills of session files. `told` is called with the progress. O(bytes)."""
-    trails: list[tuple[AgentFile, Trail]] = []
+    trails: list[tuple[AgentFile, Path, Trail]] = []
     notes: list[str] = []
     for number, file in enumerate(files, start=1):
         told(f"reading session {number:,} of {len(files):,}")
@@ -66,17 +97,38 @@ def read_all(files: Sequence[AgentFile], prices: PriceList, told: Callable[[str]
         except CommandError as error:
             notes.append(error.message.rstrip("."))
             continue
-        trails.append((file, read_trail(data, empty_usage(path, file.agent))))
-    trails.sort(key=lambda one: reading_order(one[0], one[1].usage))
-    counted = count_once(trail.usage for _, trail in trails)
-    bills = [
-        bill_of(trail, prices, requests) for (_, trail), (_, requests) in zip(trails, counted, strict=True)
+        trails.append((file, path, read_trail(data, empty_usage(path, file.agent))))
+    trails.sort(key=lambda one: reading_order(one[0], one[2].usage))
+    counted = count_once(trail.usage for _, _, trail in trails)
+    sessions = [
+        AuditedSession(path=path, bill=bill_of(trail, prices, requests), policy=replay(trail, prices))
+        for (_, path, trail), (_, requests) in zip(trails, counted, strict=True)
     ]
-    return AllBills(bills=tuple(bill for bill in bills if bill.total.requests), notes=tuple(notes))
+    found = tuple(one for one in sessions if one.bill.total.requests)
+    return AllSessions(sessions=found, notes=tuple(notes))
 
 
-def all_fields(found: AllBills, prices: PriceList) -> Json:
-    """Return the bills for `--json`."""
+def read_losses(found: AllSessions, told: Callable[[str], None]) -> tuple[list[Loss], list[str]]:
+    """Return (what each compaction in these sessions lost, notes about files that could not be read). `told`
+    is called with the progress. O(length of the texts)."""
+    compacted = [one for one in found.sessions if any(_is_compaction(size) for size in one.bill.compactions)]
+    losses: list[Loss] = []
+    notes: list[str] = []
+    for number, one in enumerate(compacted, start=1):
+        told(f"looking for what compactions lost: session {number:,} of {len(compacted):,}")
+        try:
+            losses += losses_of(read_bytes(one.path), one.bill.agent, one.bill.project)
+        except (CommandError, CompactdError) as error:
+            notes.append(f"what compactions lost in {one.path} is not known: {error.message.rstrip('.')}")
+    return losses, notes
+
+
+def _is_compaction(size: CompactionSize) -> bool:
+    return size.boundary.kind == "compaction" and size.boundary.chain == MAIN
+
+
+def all_fields(found: AllSessions, losses: Sequence[Loss], notes: Sequence[str], prices: PriceList) -> Json:
+    """Return everything for `--json`."""
     total, rebuilds = found.total, found.rebuilds
     return {
         "sessions": [bill_fields(bill) for bill in found.bills],
@@ -93,13 +145,15 @@ def all_fields(found: AllBills, prices: PriceList) -> Json:
             "rewritten_share": found.rewritten_share,
             "by_cause": cause_fields(by_cause(rebuilds)),
         },
+        "lost": {"compactions": len(losses), **loss_sums(losses)},
+        "policy": None if found.policy is None else policy_fields(found.policy),
         "prices": {"source": prices.source, "as_of": prices.as_of},
-        "notes": list(found.notes),
+        "notes": list(notes),
     }
 
 
-def show_all(page: Page, found: AllBills, prices: PriceList) -> None:
-    """Print the sums by cause, and the sessions whose rebuilds cost most."""
+def show_all(page: Page, found: AllSessions, prices: PriceList) -> None:
+    """Print the sums by cause, the sessions whose rebuilds cost most, and the estimate."""
     total, rebuilds = found.total, found.rebuilds
     page.line(
         f"{plural(total.requests, 'request')} in {plural(len(total.sessions), 'session')} for"
@@ -111,9 +165,17 @@ def show_all(page: Page, found: AllBills, prices: PriceList) -> None:
             f"+ no price is known for {total.unpriced_tokens:,} tokens; the cost leaves them out", "due"
         )
     page.line()
-    if not rebuilds:
+    if rebuilds:
+        _show_rebuilds(page, found, rebuilds)
+    else:
         page.line("no rebuild of the cache")
-        return
+    if found.policy is not None:
+        page.line()
+        page.line(f"with compactd's policy: {policy_text(found.policy)}")
+        page.row("", ASSUMPTIONS, columns=2)
+
+
+def _show_rebuilds(page: Page, found: AllSessions, rebuilds: Sequence[AuditedRebuild]) -> None:
     share = found.rewritten_share
     of = "" if share is None else f": {share_text(share)} of all tokens written to the cache"
     page.line(f"{plural(len(rebuilds), 'rebuild')} of the cache{of}")
@@ -142,3 +204,10 @@ def show_all(page: Page, found: AllBills, prices: PriceList) -> None:
     ]
     table(page, rows, "<>>><", optional=(2, 4))
     page.line("`compactd audit FILE` shows one of them in full")
+
+
+def show_losses(page: Page, losses: Sequence[Loss]) -> None:
+    """Print what all compactions lost."""
+    if losses:
+        page.line()
+        page.line(f"{plural(len(losses), 'compaction')} {losses_text(losses)}")

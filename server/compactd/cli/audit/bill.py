@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.audit.trail import MAIN, Boundary, Place, Trail
+from compactd.cli.audit.not_told import unknown_facts
+from compactd.cli.audit.trail import Boundary, Place, Sight, Trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage, Request
 from compactd.cli.usage.totals import Filters, Sum, report
@@ -34,10 +35,6 @@ CAUSES: tuple[Cause, ...] = (
 )
 """The causes, in the order in which they are listed."""
 
-EARLY_OUTPUT_TOKENS = 10
-"""A report of Claude Code with fewer output tokens was written when the answer began (seen in versions 2.0
-and 2.1, 2026-11)."""
-
 
 class AuditedRebuild(Struct, frozen=True, kw_only=True):
     """A request that paid again for tokens which the cache had held."""
@@ -54,6 +51,8 @@ class AuditedRebuild(Struct, frozen=True, kw_only=True):
     entry_id: str | None
     chain: str
     """Which sub-agent's conversation it is; empty for the conversation with the user."""
+    seen: tuple[Sight, ...] = ()
+    """What else the file shows before it."""
 
 
 class CauseSum(Struct, frozen=True, kw_only=True):
@@ -216,6 +215,7 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
                     line=place.line,
                     entry_id=place.entry_id,
                     chain=place.chain,
+                    seen=place.seen,
                 )
             )
     return Bill(
@@ -233,23 +233,25 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
         chains=tuple(_chain_sum(chain, numbers[chain], rebuilds) for chain in numbers),
         compactions=_sizes(trail),
         points=tuple(points),
-        unknown=tuple(_unknown(trail, prices, summary.total)),
+        unknown=tuple(unknown_facts(trail, prices, summary.total)),
     )
 
 
 def by_cause(rebuilds: Sequence[AuditedRebuild]) -> tuple[CauseSum, ...]:
     """Return the sums of the rebuilds, by cause. Causes that do not occur are left out."""
-    found = ((cause, [one for one in rebuilds if one.cause == cause]) for cause in CAUSES)
-    return tuple(
-        CauseSum(
-            cause=cause,
-            rebuilds=len(some),
-            tokens=sum(one.tokens for one in some),
-            cost_usd=sum_or_none([one.cost_usd for one in some]),
-        )
-        for cause, some in found
-        if some
-    )
+    sums: list[CauseSum] = []
+    for cause in CAUSES:
+        some = [one for one in rebuilds if one.cause == cause]
+        if some:
+            sums.append(
+                CauseSum(
+                    cause=cause,
+                    rebuilds=len(some),
+                    tokens=sum(one.tokens for one in some),
+                    cost_usd=sum_or_none([one.cost_usd for one in some]),
+                )
+            )
+    return tuple(sums)
 
 
 def _billed(
@@ -357,59 +359,3 @@ def _neighbours(trail: Trail) -> tuple[list[Usage | None], list[Usage | None]]:
         if place.chain in waiting:
             after[waiting.pop(place.chain)] = usage
     return before, after
-
-
-def _unknown(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
-    """Return sentences about what the file does not say."""
-    usage = trail.usage
-    told = []
-    if any(place.chain != MAIN for place in trail.places) or usage.agent == "claude-code":
-        told.append(
-            "A rebuild without a visible cause is `unknown`: the file shows no system prompt or tools."
-        )
-    elif total.requests:
-        told.append("The file shows no system prompt or tools, so a change of them is `unknown`.")
-    if usage.not_reported:
-        told.append(
-            "The agent reports no cache writes: they are part of the input, and rebuilds are an estimate."
-        )
-    named = [(provider, model) for provider, model in usage.models if model]
-    if any((rules := cache_rules(p or None, m)) is None or rules.lifetime_s is None for p, m in named):
-        told.append("How long the provider's cache lasts is not known, so no rebuild is called `expired`.")
-    undated = sum(place.at is None for place in trail.places)
-    if undated:
-        told.append(f"{undated:,} of {len(trail.places):,} requests have no time.")
-    if _goes_back(trail):
-        told.append("The clock went back: no time between those requests is known.")
-    if any(prices.find(provider, model) is None for provider, model in usage.models):
-        told.append("For a model without a known price, the cost of its requests and rebuilds is not known.")
-    if usage.agent == "claude-code" and _has_early_reports(usage.requests):
-        told.append("Most reports were written before their answer was complete, so the output is too low.")
-    if trail.contradictions:
-        told.append(
-            f"In {trail.contradictions:,} usage reports, the parts of the cache writes are not their sum; the"
-            " sum counts."
-        )
-    if usage.unreadable:
-        told.append(f"{usage.unreadable:,} damaged lines with a usage report are left out.")
-    if not trail.shows_compactions:
-        told.append("The file does not show compactions.")
-    elif usage.agent != "opencode" and any(one.kind == "compaction" for one in trail.boundaries):
-        told.append("The file has no usage of the requests that wrote the summaries, so the bill lacks them.")
-    return told
-
-
-def _has_early_reports(requests: Sequence[Request]) -> bool:
-    """Return whether most reports seem to be from the beginning of the answer."""
-    return 2 * sum(request.output < EARLY_OUTPUT_TOKENS for request in requests) > len(requests)
-
-
-def _goes_back(trail: Trail) -> bool:
-    last: dict[str, float] = {}
-    for place in trail.places:
-        if place.at is None:
-            continue
-        if place.at < last.get(place.chain, 0.0):
-            return True
-        last[place.chain] = place.at
-    return False

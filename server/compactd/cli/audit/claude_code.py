@@ -19,6 +19,8 @@ _Number = int | float | None
 
 _INTERRUPTED = b'"[Request interrupted by user]"'
 """The text of a user record that follows a request which the user interrupted."""
+_RESUMED = b'"SessionStart:resume"'
+"""The name of the hooks that run when a session is resumed, in the records of these hooks."""
 
 
 class _Creation(Struct):
@@ -42,6 +44,7 @@ class _Record(Struct, rename="camel"):
     uuid: str | None = None
     parent_uuid: str | None = None
     timestamp: str | None = None
+    version: str | None = None
     is_sidechain: bool | None = None
     is_compact_summary: bool | None = None
     agent_id: str | None = None
@@ -83,12 +86,19 @@ class ClaudeCodeFollower:
         """Id of an answer -> the position of its request."""
         self._last: dict[str, int] = {}
         """Conversation -> the position of its last request."""
+        self._version = ""
         self._is_compacted: set[str] = set()
         """Conversations in which a boundary was read and its summary was not yet."""
 
     def line(self, number: int, line: bytes) -> None:
         """Read a line. Raise `msgspec.MsgspecError` if it is damaged."""
         record = _record(line)
+        if record.version and record.version != self._version:
+            if self._version:
+                self._builder.see(MAIN, "new version")
+            self._version = record.version
+        if _RESUMED in line and record.type in ("progress", "attachment"):
+            self._builder.see(MAIN, "resumed")
         if record.type == "progress" and b'"message"' in line:
             inner = _progress(record.data) if record.data else _Progress()
             if inner.message is not None:

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
 from compactd.cli.audit.bill import Bill, CostPoint
+from compactd.cli.audit.not_told import name_list
 from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    cause_text,
     dollars,
     gap_text,
     kind_rows,
-    loss_text,
+    losses_text,
     policy_text,
     price_notes,
     rebuild_text,
@@ -59,7 +61,7 @@ def page(audit: Audit, title: str, prices: PriceList, zone: tzinfo | None) -> st
             f"<header><h1>{escape(title)}</h1>"
             f'<div class="percent">{escape(cost_text(bill.total))}</div></header>',
             f'<p class="about">{escape(_about(bill, zone))}</p>',
-            section("Cost", "after each request, by the price list", _picture(bill, zone)),
+            section("Cost", "after each request", _picture(bill, zone)),
             section(
                 "Bill",
                 f"{share_text(bill.total.cached_share)} of the input came from the cache",
@@ -82,7 +84,7 @@ def _about(bill: Bill, zone: tzinfo | None) -> str:
         if total.last_at
         else "no times"
     )
-    return f"{plural(total.requests, 'request')}, {when}, {', '.join(bill.models)}"
+    return f"{plural(total.requests, 'request')}, {when}, {name_list(bill.models)}"
 
 
 def _picture(bill: Bill, zone: tzinfo | None) -> str:
@@ -147,7 +149,7 @@ def _rebuilds(bill: Bill, zone: tzinfo | None) -> str:
             gap_text(one.gap_s),
             f"{one.tokens:,}",
             dollars(one.cost_usd),
-            CAUSE_TEXTS[one.cause] + (", sub-agent" if one.chain else ""),
+            cause_text(one) + (", sub-agent" if one.chain else ""),
             "" if one.line is None else f"{one.line:,}",
         )
         for one in bill.rebuilds
@@ -168,7 +170,7 @@ def _compactions(audit: Audit, zone: tzinfo | None) -> str:
         text = f"{time_text(boundary.at, zone)}, {who}: {size_text(size)}"
         loss = None if number is None else audit.loss_of(number)
         if loss is not None:
-            text += f"; {loss_text(loss)}"
+            text += f"; {losses_text([loss])}"
         lost = (
             []
             if loss is None

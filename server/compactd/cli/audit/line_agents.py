@@ -2,8 +2,9 @@
 
 - Codex writes a record of type `compacted` for a compaction (openai/codex,
   codex-rs/protocol/src/protocol.rs, `CompactedItem`, read 2026-11).
-- pi writes an entry of type `compaction` with `tokensBefore`, and one of type `branch_summary` if the user
-  goes to another branch (badlogic/pi-mono, packages/coding-agent/docs/session.md, read 2026-11).
+- pi writes an entry of type `compaction` with `tokensBefore`, one of type `branch_summary` if the user goes
+  to another branch, and one of type `thinking_level_change`; the header has `thinkingLevel` too
+  (badlogic/pi-mono, packages/coding-agent/docs/session.md, read 2026-11).
 - Gemini CLI repeats the history in a `$set` record; after a compaction it begins with a `<state_snapshot>`.
   `$rewindTo` takes messages back (google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts,
   read 2026-11).
@@ -31,11 +32,12 @@ class _PiMessage(Struct):
     timestamp: _Time = None
 
 
-class _Pi(Struct, rename={"tokens_before": "tokensBefore"}):
+class _Pi(Struct, rename={"tokens_before": "tokensBefore", "thinking_level": "thinkingLevel"}):
     type: str = ""
     id: str | None = None
     timestamp: _Time = None
     tokens_before: int | float | None = None
+    thinking_level: str | None = None
     message: Raw = Raw()
 
 
@@ -73,15 +75,22 @@ class CodexFollower:
 class PiFollower:
     """Finds the compactions and branches in a pi file."""
 
-    marks: tuple[bytes, ...] = (b'"compaction"', b'"branch_summary"')
+    marks: tuple[bytes, ...] = ()
 
     def __init__(self, builder: TrailBuilder) -> None:
         self._builder = builder
+        self._level = ""
+        self._asked_at = ""
+        """The thinking level when the newest message was sent to the model."""
+        self._answered_at = ""
+        """The thinking level of the last request."""
 
     def line(self, number: int, line: bytes) -> None:
         """Read a line. Raise `msgspec.MsgspecError` if it is damaged."""
         record = _pi(line)
         at = seconds_of(record.timestamp)
+        if record.thinking_level is not None:
+            self._level = record.thinking_level
         if record.type == "compaction":
             before = record.tokens_before
             self._builder.add_boundary(
@@ -96,7 +105,13 @@ class PiFollower:
             message = _pi_message(record.message)
             own = seconds_of(message.timestamp)
             place = Place(at=at if own is None else own, line=number, entry_id=record.id)
-            if not self._builder.place_requests(place) and message.role == "assistant":
+            if message.role != "assistant":
+                self._asked_at = self._level
+                return
+            if self._answered_at and self._answered_at != self._asked_at:
+                self._builder.see(MAIN, "thinking changed")
+            self._answered_at = self._asked_at
+            if not self._builder.place_requests(place):
                 # An answer without tokens was interrupted.
                 self._builder.touch(MAIN, place.at)
 

@@ -162,8 +162,10 @@ def files_read_again(gone: Sequence[Item], later: Sequence[Item], cache: FactCac
 
 def conversation_of(data: bytes, agent: str) -> Conversation:
     """Return the conversation in a session file. Raise `CompactdError` if it cannot be read."""
-    hooked = next((name for name in AGENTS if name == agent), None)
-    return _from_file(data, agent) if hooked is None else _from_steps(data, hooked)
+    for name in AGENTS:
+        if name == agent:
+            return _from_steps(data, name)
+    return _from_file(data, agent)
 
 
 def _from_steps(data: bytes, agent: AgentName) -> Conversation:

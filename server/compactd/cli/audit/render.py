@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from compactd.cli.audit.bill import AuditedRebuild, Bill
+from compactd.cli.audit.not_told import name_list
 from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    cause_text,
     dollars,
     gap_text,
     kind_rows,
-    loss_text,
+    losses_text,
     policy_text,
     price_notes,
     rebuild_text,
@@ -41,7 +43,7 @@ def show_bill(page: Page, bill: Bill, prices: PriceList, zone: tzinfo | None) ->
     first = time_text(total.first_at or None, zone)
     last = time_text(total.last_at or None, zone)
     span = "no times" if not total.last_at else first if first == last else f"{first} to {last}"
-    page.line(f"{plural(total.requests, 'request')}, {span}, {', '.join(map(one_line, bill.models))}")
+    page.line(f"{plural(total.requests, 'request')}, {span}, {name_list(bill.models)}")
     page.line()
     rows = kind_rows(bill)
     table(
@@ -87,7 +89,8 @@ def _show_rebuilds(
                     gap_text(one.gap_s),
                     short(one.tokens) if is_narrow else f"{one.tokens:,}",
                     dollars(one.cost_usd),
-                    CAUSE_TEXTS[one.cause] + (", sub-agent" if one.chain and not is_narrow else ""),
+                    (CAUSE_TEXTS[one.cause] if is_narrow else cause_text(one))
+                    + (", sub-agent" if one.chain and not is_narrow else ""),
                 )
             )
     table(page, rows, "<>>><", optional=(1,))
@@ -113,7 +116,7 @@ def show_rest(page: Page, audit: Audit, zone: tzinfo | None) -> None:
         loss = None if number is None else audit.loss_of(number)
         if loss is None:
             continue
-        page.row("", loss_text(loss), columns=2)
+        page.row("", losses_text([loss]), columns=2)
         _quote(page, "constraint", loss.constraints)
         _quote(page, "task", loss.tasks)
     page.line()

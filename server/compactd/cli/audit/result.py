@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -61,7 +61,7 @@ def audit_fields(audit: Audit, prices: PriceList) -> Json:
             _compaction_fields(size, None if number is None else audit.loss_of(number))
             for size, number in numbered_compactions(bill)
         ],
-        "policy": _policy_fields(audit.policy),
+        "policy": policy_fields(audit.policy),
         "unknown": list(bill.unknown),
         "prices": {"source": prices.source, "as_of": prices.as_of},
         "notes": list(audit.notes),
@@ -126,6 +126,7 @@ def _rebuild_fields(one: AuditedRebuild) -> Json:
         "chain": one.chain or None,
         "model": one.model,
         "cause": one.cause,
+        "seen": list(one.seen),
         "gap_s": one.gap_s,
         "tokens": one.tokens,
         "cost_usd": one.cost_usd,
@@ -157,7 +158,21 @@ def _compaction_fields(size: CompactionSize, loss: Loss | None) -> Json:
     }
 
 
-def _policy_fields(policy: Replay | NoReplay) -> Json:
+def loss_sums(losses: Sequence[Loss]) -> Json:
+    """Return what several compactions lost together, for `--json`."""
+    return {
+        "constraints": sum(len(one.constraints) for one in losses),
+        "constraints_before": sum(one.constraints_before for one in losses),
+        "tasks": sum(len(one.tasks) for one in losses),
+        "tasks_before": sum(one.tasks_before for one in losses),
+        "facts": sum(one.facts_lost for one in losses),
+        "facts_used_again": sum(one.facts_used_again for one in losses),
+        "files_read_again": sum(one.files_read_again for one in losses),
+    }
+
+
+def policy_fields(policy: Replay | NoReplay) -> Json:
+    """Return an estimate for `--json`."""
     if isinstance(policy, NoReplay):
         return {"estimate_usd": None, "reason": policy.reason}
     return {

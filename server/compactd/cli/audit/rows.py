@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from msgspec import Struct
 
-from compactd.cli.audit.bill import Bill, CompactionSize
+from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize
 from compactd.cli.audit.losses import Loss
+from compactd.cli.audit.not_told import name_list
 from compactd.cli.audit.replay import NoReplay, Replay
-from compactd.cli.framework.page import one_line, plural
+from compactd.cli.framework.page import plural
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.table import cost_text
 from compactd.core.cost.ledger import Cause
@@ -53,7 +55,7 @@ def kind_rows(bill: Bill) -> list[KindRow]:
         KindRow(
             kind,
             f"{count:,}",
-            dollars(cost) if bill.is_priced else "unknown",
+            dollars(cost) + ("" if bill.is_priced else "+") if costs.total else "unknown",
             f"{100 * cost / costs.total:.0f} %" if bill.is_priced and costs.total else "",
         )
         for kind, count, cost in kinds
@@ -70,7 +72,7 @@ def price_notes(bill: Bill, prices: PriceList) -> list[str]:
     if total.cost_reports:
         told.append(f"* The session file reports ${total.reported_usd:,.2f} of the total itself.")
     if bill.unpriced:
-        names = ", ".join(one_line(name) for name, _ in bill.unpriced[:3])
+        names = name_list([name for name, _ in bill.unpriced])
         told.append(f"+ No price is known for {total.unpriced_tokens:,} tokens of {names}.")
     return told
 
@@ -108,6 +110,12 @@ def gap_text(gap_s: float | None) -> str:
     return f"{gap_s / _HOUR_S:.1f} h" if gap_s < 2 * _DAY_S else f"{gap_s / _DAY_S:.0f} d"
 
 
+def cause_text(rebuild: AuditedRebuild) -> str:
+    """Return the cause of a rebuild. If it is unknown, also what else the file shows before it."""
+    text = CAUSE_TEXTS[rebuild.cause]
+    return f"{text} ({', '.join(rebuild.seen)})" if rebuild.cause == "unknown" and rebuild.seen else text
+
+
 def size_text(size: CompactionSize) -> str:
     """Return the sizes of the context around a compaction."""
     before = "unknown" if size.tokens_before is None else f"{size.tokens_before:,}"
@@ -115,18 +123,24 @@ def size_text(size: CompactionSize) -> str:
     return f"{before} → {after} tokens"
 
 
-def loss_text(loss: Loss) -> str:
-    """Return what a compaction lost, as one line."""
+def losses_text(losses: Sequence[Loss]) -> str:
+    """Return what compactions lost together, as one line."""
     parts = []
-    if loss.constraints_before:
-        parts.append(f"{len(loss.constraints):,} of {plural(loss.constraints_before, 'constraint')}")
-    if loss.tasks_before:
-        parts.append(f"{len(loss.tasks):,} of {plural(loss.tasks_before, 'open task')}")
-    if loss.facts_used_again:
-        parts.append(f"{loss.facts_lost:,} of {plural(loss.facts_used_again, 'fact')} used again later")
-    lost = f"lost {', '.join(parts)}" if parts else "nothing that was needed later was lost"
-    again = f"; {plural(loss.files_read_again, 'file')} read again" if loss.files_read_again else ""
-    return lost + again
+    constraints = sum(one.constraints_before for one in losses)
+    tasks = sum(one.tasks_before for one in losses)
+    facts = sum(one.facts_used_again for one in losses)
+    if constraints:
+        parts.append(
+            f"{sum(len(one.constraints) for one in losses):,} of {plural(constraints, 'constraint')}"
+        )
+    if tasks:
+        parts.append(f"{sum(len(one.tasks) for one in losses):,} of {plural(tasks, 'open task')}")
+    if facts:
+        lost = sum(one.facts_lost for one in losses)
+        parts.append(f"{lost:,} of {plural(facts, 'fact')} used again later")
+    told = f"lost {', '.join(parts)}" if parts else "lost nothing that was needed later"
+    files = sum(one.files_read_again for one in losses)
+    return told + (f"; {plural(files, 'file')} read again" if files else "")
 
 
 def policy_text(policy: Replay | NoReplay) -> str:

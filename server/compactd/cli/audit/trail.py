@@ -24,6 +24,9 @@ MAIN = ""
 """The name of the conversation with the user. Every sub-agent's has another one."""
 
 BoundaryKind = Literal["compaction", "prune"]
+Sight = Literal["resumed", "new version", "thinking changed"]
+"""What else a file shows between two requests. It may have changed the system prompt, the tools or the
+request, but the file does not say so."""
 
 
 class Place(Struct, kw_only=True):
@@ -42,6 +45,8 @@ class Place(Struct, kw_only=True):
     if there was none since the request before."""
     changes: set[Change] = set()
     """What changed since the request before it in the same conversation, apart from the model."""
+    seen: tuple[Sight, ...] = ()
+    """What else happened since the request before it in the same conversation."""
     is_summary: bool = False
     """Whether the request only wrote a summary."""
 
@@ -84,10 +89,15 @@ class TrailBuilder:
         self.contradictions = 0
         self._changes: dict[str, set[Change]] = {}
         self._touched: dict[str, float] = {}
+        self._seen: dict[str, dict[Sight, None]] = {}
 
     def change(self, chain: str, change: Change) -> None:
         """Note a change for the next request of `chain`."""
         self._changes.setdefault(chain, set()).add(change)
+
+    def see(self, chain: str, sight: Sight) -> None:
+        """Note something for the next request of `chain` that may have changed it."""
+        self._seen.setdefault(chain, {})[sight] = None
 
     def touch(self, chain: str, at: float | None) -> None:
         """Note that a request of `chain` without a usage report may have used the cache."""
@@ -124,12 +134,15 @@ class TrailBuilder:
         first = len(self.places)
         new = self.usage.requests[first:]
         for request in new:
-            at = place.at if place.at is not None else request.at or None
+            # aider writes only when a chat began, which is not when a request was answered.
+            own = None if self.usage.agent == "aider" else request.at or None
+            at = place.at if place.at is not None else own
             self.places.append(
                 msgspec.structs.replace(
                     place,
                     at=at,
                     touched_at=self._touched.pop(place.chain, None),
+                    seen=tuple(self._seen.pop(place.chain, ())),
                     changes=self._changes.pop(place.chain, set()) | place.changes,
                 )
             )

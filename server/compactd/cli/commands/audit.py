@@ -137,7 +137,7 @@ def _say_no_usage(page: Page, choice: Choice) -> int:
 
 def _run_all(options: Options, page: Page) -> int:
     from compactd.cli.agent_files import places
-    from compactd.cli.audit.all_sessions import all_fields, read_all, show_all
+    from compactd.cli.audit.all_sessions import all_fields, read_all, read_losses, show_all, show_losses
     from compactd.cli.usage.prices import PriceList
 
     for name, is_given in (
@@ -154,17 +154,23 @@ def _run_all(options: Options, page: Page) -> int:
     if not files:
         raise nothing_found(agents, os.environ)
     prices = PriceList()
-    with paused_gc(), ProgressSpinner("reading the sessions") as spinner:
-        found = read_all(files, prices, spinner.set_text)
+    with paused_gc():
+        with ProgressSpinner("reading the sessions") as spinner:
+            found = read_all(files, prices, spinner.set_text)
+        if not page.is_json and found.sessions:
+            # The user can read this while the rest is computed.
+            show_all(page, found, prices)
+            sys.stdout.flush()
+        with ProgressSpinner("looking for what compactions lost") as spinner:
+            losses, notes = read_losses(found, spinner.set_text)
     if page.is_json:
-        page.json(all_fields(found, prices))
-    elif found.bills:
-        show_all(page, found, prices)
-        print_notes(found.notes)
+        page.json(all_fields(found, losses, [*found.notes, *notes], prices))
     else:
-        page.line("none of the session files on this machine reports tokens")
-        print_notes(found.notes)
-    return DONE if found.bills else NOTHING_TO_DO
+        if not found.sessions:
+            page.line("none of the session files on this machine reports tokens")
+        show_losses(page, losses)
+        print_notes([*found.notes, *notes])
+    return DONE if found.sessions else NOTHING_TO_DO
 
 
 COMMAND = Command(
@@ -174,7 +180,7 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         SESSION_FILE,
-        Flag("--all", "the bills and rebuilds of all sessions on this machine, without the losses"),
+        Flag("--all", "sum up all sessions on this machine"),
         PICK,
         AGENT,
         Option("--html", "write a web page to this file", metavar="FILE", is_file=True),

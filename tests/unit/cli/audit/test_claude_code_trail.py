@@ -7,10 +7,12 @@ import json
 import pytest
 
 from compactd.cli.audit.bill import bill_of
+from compactd.cli.audit.rows import cause_text
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage
 from tests.unit.cli.audit.transcripts import (
+    Json,
     answer,
     audited,
     causes,
@@ -80,6 +82,7 @@ def test_a_compaction_explains_a_rebuild_and_has_its_sizes() -> None:
         answer(2, at=10, read=50_000, write=30_000, hour=30_000, out=500),
         *compacted("c1", "Summary.", at=20),
         answer(3, at=30, read=12_000, write=8_000, hour=8_000),
+        answer(4, at=40, read=20_000, write=9_000, hour=9_000),
     )
 
     assert causes(bill) == [("", "compaction")]
@@ -214,10 +217,10 @@ def test_a_report_that_contradicts_itself_is_told() -> None:
 
 
 def test_without_a_price_no_cost_is_invented() -> None:
-    def of_nobody(number: int, **usage: int) -> dict:
-        return dict(answer(number, model="nobodys-model-9", **usage))
+    def of_nobody(number: int, at: int) -> Json:
+        return answer(number, at=at, write=50_000, model="nobodys-model-9")
 
-    bill = audited(of_nobody(1, write=50_000), of_nobody(2, at=10, write=50_000))
+    bill = audited(of_nobody(1, 0), of_nobody(2, 10))
 
     assert bill.total.cost_usd is None
     assert not bill.is_priced
@@ -247,3 +250,23 @@ def test_the_line_of_a_request_is_that_of_its_first_record() -> None:
     places = trail_of(said("u1"), WARM, {**WARM, "uuid": "a1-2"}, answer(2, at=60)).places
 
     assert [(one.line, one.entry_id) for one in places] == [(2, "a1"), (4, "a2")]
+
+
+def test_a_resume_and_a_new_version_are_told_but_are_no_cause() -> None:
+    hook = {"type": "hook_progress", "hookEvent": "SessionStart", "hookName": "SessionStart:resume"}
+    resumed = {"type": "progress", "uuid": "p", "timestamp": time_of(20), "data": hook, "version": "2.1.12"}
+    mentioned = said("u3", 'What is "SessionStart:resume"?', version="2.1.12")
+
+    bill = audited(
+        {**WARM, "version": "2.1.7"},
+        resumed,
+        answer(2, at=30, read=10_000, write=41_000, version="2.1.12"),
+        mentioned,
+        answer(3, at=40, read=10_000, write=42_000, version="2.1.12"),
+    )
+
+    assert [(one.cause, one.seen) for one in bill.rebuilds] == [
+        ("unknown", ("new version", "resumed")),
+        ("unknown", ()),
+    ]
+    assert cause_text(bill.rebuilds[0]) == "unknown (new version, resumed)"

@@ -92,6 +92,20 @@ def test_facts_count_as_lost_only_if_they_are_used_again() -> None:
     assert (unused.facts_lost, unused.facts_used_again) == (0, 0)
 
 
+def test_what_only_a_tool_shows_again_is_not_used_again() -> None:
+    shown = result(13, 12, "def add_up_columns(): return MARKER_4711")
+
+    (loss,) = lost(*BEFORE, *compacted("c1", SUMMARY), user(11, "Go on."), shown)
+
+    assert loss.facts_used_again == 0
+
+
+def test_each_compaction_is_about_the_messages_since_the_one_before() -> None:
+    first, second = lost(*BEFORE, *compacted("c1", SUMMARY), *AFTER[:3], *compacted("c2", "More."), AFTER[3])
+
+    assert (first.messages, second.messages) == (5, 3)
+
+
 def test_a_file_that_is_read_on_both_sides_was_read_again() -> None:
     (loss,) = lost(*BEFORE, *compacted("c1", SUMMARY), *AFTER)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 from compactd.cli.audit.bill import bill_of
+from compactd.cli.audit.rows import kind_rows
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage
-from tests.unit.cli.audit.transcripts import audited, causes, time_of
+from tests.unit.cli.audit.transcripts import answer, audited, causes, time_of
 from tests.unit.cli.usage import test_codex as codex
 from tests.unit.cli.usage.test_other_agents import gemini
 
@@ -47,7 +48,7 @@ def test_a_compaction_of_codex_explains_a_rebuild_and_writes_are_not_reported() 
     assert causes(bill) == [("", "compaction")]
     assert bill.rewritten_share is None
     assert any("reports no cache writes" in told for told in bill.unknown)
-    assert any("no rebuild is called `expired`" in told for told in bill.unknown)
+    assert any("the cache of gpt-5 is not known" in told for told in bill.unknown)
     (size,) = bill.compactions
     assert (size.tokens_before, size.tokens_after) == (62_010, 20_000)
 
@@ -67,6 +68,34 @@ def test_pi_reports_its_costs_and_the_kinds_are_at_list_prices() -> None:
     assert abs(bill.costs.cache_write_5m - 50_000 * 6.25 / 1e6) < 1e-9
     assert causes(bill) == [("", "compaction")]
     assert [(one.at, one.entry_id) for one in bill.rebuilds] == [(1_767_300_080.0, "p80")]
+
+
+def test_a_changed_thinking_level_of_pi_is_told_if_it_was_set_before_the_prompt() -> None:
+    def level(second: int, name: str) -> dict:
+        return {"type": "thinking_level_change", "timestamp": time_of(second), "thinkingLevel": name}
+
+    def prompt(second: int) -> dict:
+        return {
+            "type": "message",
+            "timestamp": time_of(second),
+            "message": {"role": "user", "content": "Go."},
+        }
+
+    bill = audited(
+        {"type": "session", "id": "p", "timestamp": time_of(0), "thinkingLevel": "off"},
+        prompt(0),
+        pi_answer(1, read=0, write=40_000),
+        level(2, "high"),
+        level(3, "off"),
+        prompt(4),
+        level(5, "high"),
+        pi_answer(6, read=0, write=41_000),
+        prompt(7),
+        pi_answer(8, read=0, write=42_000),
+        agent="pi",
+    )
+
+    assert [one.seen for one in bill.rebuilds] == [(), ("thinking changed",)]
 
 
 def test_an_answer_of_pi_without_tokens_may_have_used_the_cache() -> None:
@@ -129,3 +158,28 @@ def test_the_request_for_a_summary_of_opencode_is_billed_as_such() -> None:
     assert bill.total.requests == 3
     assert causes(bill) == [("", "compaction")]
     assert abs(bill.costs.total - (bill.total.cost_usd or 0)) < 1e-9
+
+
+def test_aider_writes_no_time_of_a_request() -> None:
+    line = "> Tokens: 20k sent, 15k cache hit, 604 received. Cost: $0.02 message, $0.17 session.\n"
+    chat = "# aider chat started at 2024-08-20 09:{0}:00\n\n> Main model: claude-3-5-sonnet-20240620\n" + line
+    data = (chat.format("00") + chat.format("30") + line.replace("15k", "2k")).encode()
+
+    trail = read_trail(data, FileUsage(agent="aider", session_id="s"))
+
+    assert [place.at for place in trail.places] == [None, None, None]
+    assert not trail.shows_compactions
+
+
+def test_a_price_that_is_known_in_part_is_marked() -> None:
+    bill = audited(
+        answer(1, write=90_000), answer(2, at=9, read=9_000, model="nobodys-model-9"), agent="claude-code"
+    )
+
+    assert {row.kind: row.cost for row in kind_rows(bill)} == {
+        "input": "<$0.01+",
+        "cache read": "$0.00+",
+        "cache write": "$0.56+",
+        "output": "<$0.01+",
+        "total": "$0.56+",
+    }

@@ -26,7 +26,8 @@ PRICES = {
 }
 """Model -> dollars for a million tokens of input, cache read, cache write for 5 minutes, cache write for an
 hour, and output (platform.claude.com, "Pricing", 2026-11)."""
-KINDS = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
+KINDS: tuple[str, ...] = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
+PI_KINDS = ("input", "cacheRead", "cacheWrite", "output")
 
 
 def bill(path: Path) -> Bill:
@@ -58,10 +59,10 @@ def by_hand(path: Path) -> dict[str, tuple[int, float]]:
             continue
         if record.get("type") == "progress":
             record = (record.get("data") or {}).get("message") or {}
-        message = record.get("message")
+        message = record.get("message") or {}
         if record.get("type") == "assistant" and message["model"] in PRICES:
             reports[message["id"], record.get("requestId", "")] = message
-    found = dict.fromkeys(KINDS, (0, 0.0))
+    found: dict[str, tuple[int, float]] = dict.fromkeys(KINDS, (0, 0.0))
     for message in reports.values():
         usage = message["usage"]
         written = usage.get("cache_creation_input_tokens", 0)
@@ -91,6 +92,26 @@ def test_the_bill_of_a_claude_code_session_is_the_sum_by_hand_for_each_kind(path
         {kind: dollars for kind, (_, dollars) in expected.items()}
     )
     assert seen.total.cost_usd == pytest.approx(sum(dollars for _, dollars in expected.values()))
+
+
+def of_pi() -> list[Path]:
+    return [path for path in readable() if b'"cacheRead"' in path.read_bytes()]
+
+
+@pytest.mark.parametrize("path", of_pi(), ids=name)
+def test_the_bill_of_a_pi_session_is_the_sum_by_hand(path: Path) -> None:
+    seen = bill(path)
+
+    reports = {}
+    for line in path.read_text().splitlines():
+        message = json.loads(line).get("message", {})
+        usage = message.get("usage")
+        if message.get("role") == "assistant" and any(usage[kind] for kind in PI_KINDS):
+            reports[message["timestamp"], *(usage[kind] for kind in PI_KINDS)] = usage
+    expected = [sum(usage[kind] for usage in reports.values()) for kind in PI_KINDS]
+    tokens = seen.tokens
+    assert [tokens.input, tokens.cache_read, tokens.cache_write_5m, tokens.output] == expected
+    assert seen.total.cost_usd == pytest.approx(sum(usage["cost"]["total"] for usage in reports.values()))
 
 
 @pytest.mark.parametrize("path", readable(), ids=name)

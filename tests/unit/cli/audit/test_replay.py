@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.cli.audit.replay import NoReplay, Replay, replay
+from compactd.cli.audit.replay import KEPT_TOKENS, REREAD_SHARE, NoReplay, Replay, replay
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.readers import agent_of
@@ -46,6 +46,24 @@ def test_a_session_that_grows_for_long_is_cheaper_with_compactions() -> None:
     assert isinstance(found, Replay)
     assert found.estimate_usd < found.recorded_usd
     assert found.compactions > 0
+
+
+def test_after_a_compaction_the_head_is_read_and_what_is_kept_is_written() -> None:
+    def once(situation: Situation, rates: Rates) -> PolicyDecision:
+        return PolicyDecision(compact=situation.requests == 10, reason="", payback_turns=None, cold=None)
+
+    found = replay(trail_of(*growing(12)), PriceList(), once)
+
+    read, write, out = 0.5e-6, 6.25e-6, 25e-6
+    head = 10_000
+    """Half of the first request, as none shows the size of system prompt and tools."""
+    before = 20_000 * write + sum((18_000 + 2_000 * n) * read + 2_000 * write for n in range(1, 10))
+    compacted = head * read + KEPT_TOKENS * write
+    again = round(REREAD_SHARE * (40_000 - head - KEPT_TOKENS))
+    after = (head + KEPT_TOKENS) * read + (2_000 + again) * write
+    assert isinstance(found, Replay)
+    assert found.compactions == 1
+    assert found.estimate_usd == pytest.approx(before + compacted + after + 12 * 20 * out)
 
 
 def steady() -> list[Path]:

@@ -111,7 +111,7 @@ def errors(predicted: list[float | None], billed: list[float]) -> list[float]:
 FILE_LINES = "line of a file with words in it " * 12
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("turns", [30, 200])
 def test_the_daemons_own_loop(
     spawn: Callable[..., Daemon], server: Loopback, provider: Provider, turns: int
@@ -161,7 +161,7 @@ def test_the_daemons_own_loop(
     assert median(errors(predicted, provider.costs)) <= MAX_ERRORS[turns]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("turns", [30, 200])
 def test_a_client_with_the_providers_sdk(server: Loopback, provider: Provider, turns: int) -> None:
     ask = _anthropic(server) if provider.wire == "anthropic" else _openai(server)

@@ -101,3 +101,21 @@ def test_sub_agents_models_and_the_providers_compactions_are_in_both(daemon: Dae
         ("expired", 20_190),
     ]
     assert bill["unknown"] == []
+
+
+def test_an_update_of_a_session_that_went_on_brings_the_new_requests(daemon: Daemon, tmp_path: Path) -> None:
+    path = tmp_path / "small.jsonl"
+
+    def imported(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        path.write_text("".join(json.dumps(one) + "\n" for one in records))
+        named = daemon.call("session/import", path=str(path), format="claude_code", **more)["session_id"]
+        return daemon.call("session/cost", session_id=named)
+
+    imported(SMALL[:3], session_id="grows")
+    # Something of its own, so that the session is not simply imported again.
+    daemon.call("session/append", session_id="grows", messages=[{"role": "user", "content": "And here?"}])
+    updated, fresh = imported(SMALL, session_id="grows"), imported(SMALL)
+
+    assert updated["billed"] == pytest.approx(fresh["billed"])
+    assert updated["tokens"] == fresh["tokens"]
+    assert [one["cause"] for one in updated["rebuilds"]] == ["model", "expired"]

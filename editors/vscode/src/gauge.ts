@@ -74,6 +74,8 @@ export function hover(status: Status): string[] {
     `window ${usage.context_window === null ? "unknown" : count(usage.context_window)}: ${usage.context_window_confidence}${from(budget["window"])}`,
     `compacts at ${usage.threshold_tokens === null ? "no size" : count(usage.threshold_tokens)}${from(budget["threshold"])}`,
   ];
+  const billed = usage.cost?.billed;
+  if (typeof billed === "number") lines.push(`cost $${billed.toFixed(2)} so far, at list prices`);
   const { decision } = usage;
   if (decision === "due") lines.push("compacts before the next request");
   if (decision === "over") lines.push("over: the next request would not fit");

@@ -129,7 +129,11 @@ def _new_lines(stored: Session, fresh: Session, home: Path) -> list[Line]:
     do not come back. O(messages).
     """
     known, redacted = _words(stored.state), read_redacted(home)
-    reports = {entry.entry_id: entry for entry in fresh.entries if isinstance(entry, UsageReported)}
+    reports = {
+        entry.entry_id: _with_model(entry, stored, fresh)
+        for entry in fresh.entries
+        if isinstance(entry, UsageReported)
+    }
     lines: list[Line] = []
     for entry in fresh.entries:
         if not isinstance(entry, Appended):
@@ -160,7 +164,14 @@ def _without_id(message: Message, entry: Appended) -> tuple[Message, Appended]:
 def _new_sides(stored: Session, fresh: Session) -> list[UsageReported]:
     """Return the reports of sub-agents in `fresh` that `stored` does not have. A file only grows."""
     sides = [[one for one in session.entries if _is_side(one)] for session in (stored, fresh)]
-    return [one for one in sides[1][len(sides[0]) :] if isinstance(one, UsageReported)]
+    new = [one for one in sides[1][len(sides[0]) :] if isinstance(one, UsageReported)]
+    return [_with_model(one, stored, fresh) for one in new]
+
+
+def _with_model(report: UsageReported, stored: Session, fresh: Session) -> UsageReported:
+    """Return a report of `fresh` as an entry of `stored`, whose model may be another one."""
+    model = report.model or fresh.state.model.model
+    return replace(report, model=None if model == stored.state.model.model else model)
 
 
 def _is_side(entry: Entry) -> bool:

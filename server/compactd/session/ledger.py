@@ -47,6 +47,11 @@ class ModelPrices(Struct, frozen=True, kw_only=True):
     """A sentence about the prices, for people; empty if there is nothing to say."""
 
 
+def bare_id(model: str) -> str:
+    """Return the id of a model without its maker."""
+    return model.rpartition("/")[2]
+
+
 class SessionLedger:
     """The ledger of one open session."""
 
@@ -57,14 +62,17 @@ class SessionLedger:
         self._models: dict[tuple[str | None, str | None], ModelPrices] = {}
         self._outputs: deque[int] = deque(maxlen=MAX_OUTPUTS)
         self._used: dict[str, ModelPrices] = {}
-        self._unused_cache = 0
+        """The models that answered or wrote a summary, by name."""
+        self._uncached: int | None = 0
+        """How many requests did not use the provider's cache although they were large enough; None once one
+        has used it."""
         self.bill = Ledger()
 
     def follow(self, log: UsageLog) -> Ledger:
         """Take in what is new in the log, and return the bill. O(new requests); if it is another log than the
         last time, O(its requests)."""
         if log is not self._log:
-            self._log, self._done, self.bill, self._unused_cache = log, 0, Ledger(), 0
+            self._log, self._done, self.bill, self._uncached = log, 0, Ledger(), 0
             self._outputs.clear()
             self._used.clear()
         for item in log.items[self._done :]:
@@ -88,8 +96,10 @@ class SessionLedger:
         if item.report.is_base and item.report.reported_output:
             self._outputs.append(usage.output_tokens)
         if known.rules is not None and context_size(usage) >= known.rules.minimum_tokens:
-            is_cached = bool(usage.cache_read_tokens or usage.cache_write_tokens)
-            self._unused_cache = -1 if is_cached or self._unused_cache < 0 else self._unused_cache + 1
+            if usage.cache_read_tokens or usage.cache_write_tokens:
+                self._uncached = None
+            elif self._uncached is not None:
+                self._uncached += 1
 
     def billed(self, item: LoggedRequest) -> BilledRequest:
         """Return the request with its prices and the rules of its cache."""
@@ -136,7 +146,7 @@ class SessionLedger:
         pricing, note = found.pricing, ""
         if pricing is None and not found.upper_bound and base_url is None:
             # The same model at another provider, as `compactd usage` does.
-            other = self._find(found.model.rpartition("/")[2], None)
+            other = self._find(bare_id(found.model), None)
             if other is not None and other.pricing is not None:
                 pricing = other.pricing
                 note = f"The prices of {model} are those of {other.provider}; its own are not known."
@@ -208,7 +218,7 @@ class SessionLedger:
             told.append(
                 f"{which} have no time, so nothing says whether the provider's cache expired between them."
             )
-        if self._unused_cache >= MIN_UNCACHED:
+        if self._uncached is not None and self._uncached >= MIN_UNCACHED:
             told.append(
                 "No usage report names the provider's prompt cache, although the requests were large enough:"
                 " they were not marked for it, or the provider ignores the marks."

@@ -28,6 +28,7 @@ from compactd.protocol.settings import GivenSettings
 from compactd.protocol.wire import Left, SessionInfo
 from compactd.session.follower import SessionFollower, decode_entries, refuse_misfits
 from compactd.session.host import SessionHost
+from compactd.session.ledger import bare_id
 from compactd.session.listing import ListedSession, listed_of, read_listing
 from compactd.session.queue import RequestQueue
 from compactd.session.session import Session
@@ -202,6 +203,8 @@ class Sessions:
         found = self.world.lookup(model, base_url)
         if found is not None:
             self.world.observed_window(found, base_url)
+            if found.pricing is None:
+                self.world.lookup(bare_id(found.model), None)
 
     async def _create(self, session_id: str, want: Start) -> Session:
         folder = want.working_dir
@@ -245,6 +248,7 @@ class Sessions:
             await world.read_settings(session.working_dir)
             # The settings of the session's folder may select another token counter.
             await world.in_worker(session.refresh)
+            await world.in_worker(session.bill)
             await journal.durable(journal.append(records))
         except BaseException:
             await journal.close()
@@ -273,7 +277,9 @@ class Sessions:
 
         def folded() -> Session:
             with refuse_misfits():
-                return Session(self.world, session_id, journal, decode_entries(records))
+                session = Session(self.world, session_id, journal, decode_entries(records))
+            session.bill()  # here, so that the event loop need not add up all requests
+            return session
 
         try:
             head = decode_entries(records[:1])

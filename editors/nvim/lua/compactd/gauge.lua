@@ -62,6 +62,10 @@ function M.long(session)
       ).kind(session)]
     ),
   }
+  local billed = type(usage.cost) == "table" and usage.cost.billed
+  if type(billed) == "number" then
+    lines[#lines + 1] = ("cost      %10s   so far, at list prices"):format(("$%.2f"):format(billed))
+  end
   return vim.tbl_map(vim.trim, lines)
 end
 

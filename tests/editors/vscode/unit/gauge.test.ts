@@ -41,6 +41,13 @@ test("the hover says where each number comes from", () => {
   ]);
 });
 
+test("the hover says what the session cost, if that is known", () => {
+  const costs = (billed: number | null) => hover({ ...NEW, usage: { ...USAGE, cost: { billed, last: 0.1 } } });
+
+  assert.ok(costs(1.234).includes("cost $1.23 so far, at list prices"));
+  assert.ok(!costs(null).some((line) => line.startsWith("cost")));
+});
+
 test("due is yellow and over is red, and both are said in words", () => {
   const due = { ...NEW, usage: { ...USAGE, decision: "due" as const } };
   const over = withState(due, { ...STATE, token_usage: { ...USAGE, decision: "over" } });

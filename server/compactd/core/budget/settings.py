@@ -24,6 +24,7 @@ from compactd.protocol.settings import (
     GivenSettings,
     SettingValue,
     StrategyChoice,
+    WhenChoice,
 )
 
 DEFAULT_PROFILE = "default"
@@ -74,6 +75,7 @@ _ONE_OF = {
     "strategy": get_args(StrategyChoice),
     "estimator": get_args(Estimator),
     "cache": get_args(CacheChoice),
+    "when": get_args(WhenChoice),
 }
 
 

@@ -154,6 +154,12 @@ def turns(env: Mapping[str, str], session_id: str, tokens: int) -> list[Row]:
             begins.append(1000 * peer.timed("turn/begin", {"session_id": session_id}))
             states.append(1000 * peer.timed("agent/state", {"session_id": session_id}))
         peer.events.clear()
+        by_cost = []
+        peer.call("session/configure", {"session_id": session_id, "compaction": {"when": "cost"}})
+        for _ in range(BEGINS):
+            by_cost.append(1000 * peer.timed("turn/begin", {"session_id": session_id}))
+        peer.call("session/configure", {"session_id": session_id, "compaction": {"when": "window"}})
+        peer.events.clear()
     return [
         Row(
             what=f"turn/begin with nothing to do at {tokens / 1e6:.1f}M tokens",
@@ -161,5 +167,12 @@ def turns(env: Mapping[str, str], session_id: str, tokens: int) -> list[Row]:
             unit="ms",
             beside={"ping": median(pings), "agent/state": median(states), "p99": percentile(begins, 99)},
             target=Target(most=1.0),
-        )
+        ),
+        Row(
+            what=f"turn/begin that decides by cost at {tokens / 1e6:.1f}M tokens",
+            value=median(by_cost),
+            unit="ms",
+            beside={"ping": median(pings), "p99": percentile(by_cost, 99)},
+            target=Target(most=1.0),
+        ),
     ]

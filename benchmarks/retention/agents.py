@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -43,6 +44,16 @@ _THOUGHT = "thought"
 
 def _record(role: str, text: str, **fields: object) -> Record:
     return Record(at=0, role=role, text=text, **fields)
+
+
+def time_of(given: Json) -> float | None:
+    """Return a recorded time in seconds since 1970; None if there is none."""
+    if not isinstance(given, str) or not given:
+        return None
+    try:
+        return datetime.fromisoformat(given.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
 
 
 def _json_lines(file: Path) -> Iterator[Object]:
@@ -109,7 +120,7 @@ def _claude_code(file: Path) -> Iterator[Record]:
             if message.get("model") == "<synthetic>":
                 continue
             blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
-            part = _claude_answer(blocks)
+            part = replace(_claude_answer(blocks), time=time_of(line.get("timestamp")))
             tools.update((call.call_id, call.name) for call in part.calls)
             if said is not None and answer == message.get("id"):
                 said = _joined(said, part, blocks)
@@ -118,11 +129,12 @@ def _claude_code(file: Path) -> Iterator[Record]:
                     yield said
                 said, answer = part, message.get("id")
             continue
+        time = time_of(line.get("timestamp"))
         for record in _claude_user(line, content, tools):
             if said is not None:
                 yield said
                 said = None
-            yield record
+            yield replace(record, time=time)
     if said is not None:
         yield said
 
@@ -145,7 +157,7 @@ def _joined(said: Record, part: Record, blocks: list[Object]) -> Record:
     """An answer of which a further line holds more blocks."""
     has_text = any(block.get("type") == "text" for block in blocks)
     text = f"{said.text}\n{part.text}" if said.text and has_text else said.text + part.text
-    return _record("assistant", text, calls=said.calls + part.calls, kind=said.kind or part.kind)
+    return replace(said, text=text, calls=said.calls + part.calls, kind=said.kind or part.kind)
 
 
 def _claude_user(line: Object, content: Json, tools: dict[str, str]) -> Iterator[Record]:
@@ -172,36 +184,41 @@ def _claude_user(line: Object, content: Json, tools: dict[str, str]) -> Iterator
 
 def _pi(file: Path) -> Iterator[Record]:
     for line in _json_lines(file):
-        if line.get("type") == "compaction":
-            yield _record("user", line.get("summary", ""), kind=SUMMARY)
-        if line.get("type") != "message":
-            continue
-        message = line["message"]
-        match message["role"]:
-            case "user":
-                yield _record("user", _text(message["content"]))
-            case "assistant":
-                blocks = message["content"]
-                yield _record(
-                    "assistant",
-                    "\n".join(block.get("text", "") for block in blocks if block.get("type") == "text"),
-                    calls=tuple(
-                        _call(block["id"], block["name"], block.get("arguments"))
-                        for block in blocks
-                        if block.get("type") == "toolCall"
-                    ),
-                    kind=_THOUGHT if any(block.get("thinking") for block in blocks) else "",
-                )
-            case "toolResult":
-                yield _record(
-                    "tool",
-                    _text(message["content"]),
-                    call_id=message.get("toolCallId") or "",
-                    tool=message.get("toolName") or "",
-                    is_error=bool(message.get("isError")),
-                )
-            case "bashExecution":
-                yield _record("user", f"$ {message.get('command')}\n{message.get('output', '')}")
+        for record in _pi_line(line):
+            yield replace(record, time=time_of(line.get("timestamp")))
+
+
+def _pi_line(line: Object) -> Iterator[Record]:
+    if line.get("type") == "compaction":
+        yield _record("user", line.get("summary", ""), kind=SUMMARY)
+    if line.get("type") != "message":
+        return
+    message = line["message"]
+    match message["role"]:
+        case "user":
+            yield _record("user", _text(message["content"]))
+        case "assistant":
+            blocks = message["content"]
+            yield _record(
+                "assistant",
+                "\n".join(block.get("text", "") for block in blocks if block.get("type") == "text"),
+                calls=tuple(
+                    _call(block["id"], block["name"], block.get("arguments"))
+                    for block in blocks
+                    if block.get("type") == "toolCall"
+                ),
+                kind=_THOUGHT if any(block.get("thinking") for block in blocks) else "",
+            )
+        case "toolResult":
+            yield _record(
+                "tool",
+                _text(message["content"]),
+                call_id=message.get("toolCallId") or "",
+                tool=message.get("toolName") or "",
+                is_error=bool(message.get("isError")),
+            )
+        case "bashExecution":
+            yield _record("user", f"$ {message.get('command')}\n{message.get('output', '')}")
 
 
 def _openai(messages: list[Object]) -> Iterator[Record]:

@@ -40,6 +40,8 @@ class Record(Struct, frozen=True, dict=True):
     """The id of the call that a tool's message answers."""
     tool: str = ""
     is_error: bool = False
+    time: float | None = None
+    """When it was recorded, in seconds since 1970; None if the file does not say."""
 
     @cached_property
     def given(self) -> str:

@@ -81,6 +81,7 @@ def _neutral(file: Path) -> Iterator[Record]:
                     call_id=row.get("tool_call_id", ""),
                     tool=row.get("tool_name", ""),
                     is_error=bool(row.get("is_error")),
+                    time=agents.time_of(row.get("ts")),
                 )
 
 

@@ -30,7 +30,7 @@
      :doc "Returns what the session cost so far: by kind of token, what was paid for again because the provider's cache was built again and why, and what the next request will cost.")
     ("session/compact"
      :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?" "workDoneToken?")
-     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "condensed_request?" "created_at" "duration_ms" "prepared?" "model?" "usage?" "cost?" "floor?" "warnings?")
+     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "condensed_request?" "created_at" "duration_ms" "prepared?" "model?" "usage?" "cost?" "floor?" "warnings?" "decision?")
      :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand` and `session/search` return the originals, and `session/undo` restores them to the context.")
     ("session/history"
      :params ("session_id" "from?" "limit?" "in_context?")
@@ -98,7 +98,7 @@
      :doc "Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open.")
     ("agent/state"
      :params ("session_id" "work?")
-     :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued" "prompts" "work?")
+     :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "decision?" "compaction" "queued" "prompts" "work?")
      :doc "Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs. With `work`, the result also says where the work stands: plan, changed files, checks, errors, decisions. The daemon first reads the messages that it has not read yet.")
     ("agent/prompt"
      :params ("session_id" "text?" "content?")
@@ -114,7 +114,7 @@
      :doc "Removes a prompt that waits in the queue. (`agent/abort` stops the one that is being answered.)")
     ("turn/begin"
      :params ("session_id" "workDoneToken?")
-     :result ("compaction" "pruned" "token_usage" "max_output_tokens?")
+     :result ("compaction" "pruned" "token_usage" "decision?" "max_output_tokens?")
      :doc "Checks the context before a model request: prunes or compacts if that is due, then answers.")
     ("turn/end"
      :params ("session_id" "messages" "usage?" "epoch?" "format?" "stop_reason?" "files?")

@@ -120,6 +120,7 @@ VALUES: dict[str, Any] = {
     "estimator": "chars4",
     "auto_continue": True,
     "summary_tokens": 1,
+    "when": "cost",
     "summary_deadline_s": 0.001,
     "max_cost": 1000.0,
     "constraint_tokens": 0,

@@ -103,6 +103,8 @@ export interface GivenSettings {
   cache?: string | null;
   /** Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no. */
   prepare?: string | null;
+  /** What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: `cost`, except if a model writes the summaries whose price is not known. */
+  when?: string | null;
   /** A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
 }
@@ -740,6 +742,12 @@ export interface Decision {
   threshold: number | null;
   /** The context window that compactd uses for the model, in tokens; null if none is known. */
   window: number | null;
+  /** Why the cost of the next requests says to compact now, or not: a sentence with numbers, or why the window decides alone. Left out with the setting `when: "window"`, as are the next two fields. */
+  reason?: string;
+  /** After how many requests a compaction now has paid for itself; negative if it is cheaper at once. Null if that is not known. */
+  payback_turns?: number | null;
+  /** Whether the provider's prompt cache has expired since the last request; null if that is not known. */
+  cold?: boolean | null;
 }
 
 /** Result of `session/context`: what the next model request must contain. */
@@ -934,6 +942,8 @@ export interface CompactionResult {
   floor?: Floor;
   /** Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are none. */
   warnings?: string[];
+  /** What the next `turn/begin` would do, and why. Only in a dry run, and only if the setting `when` is not `window`. */
+  decision?: Decision;
 }
 
 /** A message that stays although messages around it were summarised: word for word, unless it is `condensed_request`. */
@@ -1286,6 +1296,8 @@ export interface StateResult {
   token_usage: TokenUsage;
   /** The numbers that decide when to compact: `window`, `input_limit`, `observed` (the window that a provider's rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the size that the last usage report measured), `trailing` (the estimated size of what came after it), `used`, `max_output`, `over`. */
   budget: { [key: string]: Term };
+  /** Whether the next request fits, and why. Left out by earlier versions. */
+  decision?: Decision;
   /** The compactions so far, and the settings that decide about the next one. */
   compaction: CompactionState;
   /** Number of prompts that wait. */
@@ -1470,6 +1482,8 @@ export interface BeginResult {
   pruned: number;
   /** The token usage after pruning and compacting. */
   token_usage: TokenUsage;
+  /** Whether the request fitted before pruning and compacting, and why. Left out by earlier versions. */
+  decision?: Decision;
   /** The most output tokens that the request may ask for: the tokens that are free in the window, but at most the model's output limit. Left out if neither is known. */
   max_output_tokens?: number;
 }

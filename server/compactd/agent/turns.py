@@ -3,6 +3,8 @@ own."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -11,7 +13,8 @@ from compactd.core.planning.request import CompactRequest
 from compactd.core.tokens.usage import context_size
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import CannotFit
-from compactd.protocol.messages import CompactionResult, OverflowDetected, Trigger
+from compactd.protocol.messages import CompactionResult, Decision, OverflowDetected, Trigger
+from compactd.session.cost_decision import cost_target, pruning_pays
 from compactd.session.session import AppendOutcome, Session
 from compactd.session.slot import Progress
 
@@ -22,6 +25,9 @@ CONTINUE_TEXT = "Continue if you have next steps"
 
 class TurnPreparation(Struct, frozen=True, kw_only=True):
     """What `begin` did before a model request."""
+
+    decision: Decision
+    """Whether the request fitted when the turn began, and why."""
 
     compaction: CompactionResult | None
     """The compaction that was done; None if none was due."""
@@ -42,12 +48,12 @@ async def begin(session: Session, progress: Progress | None = None) -> TurnPrepa
         await session.operation.wait_ended()
     session.require_journal()
     settings = session.resolved.settings
-    pruned, done = 0, None
+    pruned, done, decision = 0, None, session.decision
     if settings.prune:
         # Imported only when needed: most sessions begin with nothing to compact.
         from compactd.compaction.run import prune
 
-        pruned = (await prune(session)).results
+        pruned = (await prune(session, only_if=partial(pruning_pays, session))).results
     if settings.enabled:
         done = await _compact_if_due(session, progress)
     if session.snapshots is not None:
@@ -55,7 +61,7 @@ async def begin(session: Session, progress: Progress | None = None) -> TurnPrepa
     session.note_sent_epoch(session.state.epoch)
     session.turn_sizes.append(session.budget_status().used)
     most = session.budget_status().budget.max_output.value
-    return TurnPreparation(compaction=done, pruned=pruned, max_output_tokens=most)
+    return TurnPreparation(decision=decision, compaction=done, pruned=pruned, max_output_tokens=most)
 
 
 async def _compact_if_due(session: Session, progress: Progress | None) -> CompactionResult | None:
@@ -69,7 +75,8 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
 
     trigger: Trigger = "silent_overflow" if session.silent_overflow else "threshold"
     try:
-        request = CompactRequest(trigger=trigger, force=kind == "over")
+        target = cost_target(session) if kind == "due" and trigger == "threshold" else None
+        request = CompactRequest(trigger=trigger, force=kind == "over", target_tokens=target)
         result = await compact(session, request, progress=progress)
     except CannotFit:
         if session.decision.kind == "over":
@@ -82,6 +89,7 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
             tokens_after=session.state.estimated_size,
         )
     session.silent_overflow = False
+    session.refused_size = None if result.compacted else session.state.estimated_size
     if result.compacted and session.resolved.settings.auto_continue:
         await _append_go_on(session)
     return result

@@ -36,6 +36,7 @@ from compactd.core.summary.input import SummaryInput
 from compactd.core.summary.questions import Ask, add_reports
 from compactd.protocol.errors import Cancelled, CompactdError
 from compactd.protocol.messages import CompactionResult, Strategy, Usage
+from compactd.session.cost_decision import cost_target
 from compactd.session.memory import settle
 from compactd.session.session import Session
 
@@ -92,6 +93,8 @@ def is_wanted(session: Session) -> bool:
         return False
     if _first_strategy(session) == "provider":
         return False  # the provider is asked when the compaction is due
+    if cost_target(session) is not None:
+        return False  # the cost decides, which makes smaller compactions at other sizes
     if standing.compared < mark_of(threshold, _lead(session, threshold), _compacted_to(session)):
         return False
     if _may_ask_model(session) and session.asked_ahead == session.state.begun:

@@ -68,7 +68,7 @@ async def compact(
     """
     if dry_run or plan_only:
         with _adding_sizes(session):
-            return await try_compaction(session, request, plan_only=plan_only)
+            return _with_decision(session, await try_compaction(session, request, plan_only=plan_only))
     session.require_journal()
     session.require_idle()
     # The plan is for the session as it is now, before the task runs: later requests may come first. A
@@ -90,6 +90,13 @@ async def compact(
         # Events have reported the task's outcome; the request itself is answered as cancelled.
         task.exception()
         raise
+
+
+def _with_decision(session: Session, result: CompactionResult) -> CompactionResult:
+    """Add what the next `turn/begin` would do to the result of a dry run, if the cost is considered."""
+    if session.resolved.settings.when == "window":
+        return result
+    return msgspec.structs.replace(result, decision=session.decision)
 
 
 @contextlib.contextmanager
@@ -392,9 +399,12 @@ def _report_failure(
     session.emit_usage()
 
 
-async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
+async def prune(
+    session: Session, *, dry_run: bool = False, only_if: Callable[[Pruning], bool] | None = None
+) -> Pruning:
     """Replace old tool output by stubs, if there is enough of it by the settings' rules. Return what was
-    replaced. With `dry_run`, replace nothing and return what would be replaced.
+    replaced. With `dry_run`, replace nothing and return what would be replaced. If `only_if` returns false
+    for what would be replaced, replace nothing and return an empty `Pruning`.
 
     Raises `SessionBusy`, `SessionLocked`, `StorageFailed`.
     """
@@ -408,6 +418,8 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
         return pruning
     session.require_idle()
     require_stored(session, planned)
+    if only_if is not None and not only_if(pruning):
+        return Pruning()
     await _write_prune(session, pruning, session.host.now(), counter.name)
     session.emit(PruneEnd(pruned=pruning.results, tokens_saved=pruning.tokens_saved))
     session.emit_usage()

@@ -322,6 +322,14 @@ class Decision(Struct, frozen=True, kw_only=True):
     """The size from which a compaction is due; null if none ever is."""
     window: int | None
     """The context window that compactd uses for the model, in tokens; null if none is known."""
+    reason: str | UnsetType = UNSET
+    """Why the cost of the next requests says to compact now, or not: a sentence with numbers, or why the
+    window decides alone. Left out with the setting `when: "window"`, as are the next two fields."""
+    payback_turns: float | UnsetType | None = UNSET
+    """After how many requests a compaction now has paid for itself; negative if it is cheaper at once. Null
+    if that is not known."""
+    cold: bool | UnsetType | None = UNSET
+    """Whether the provider's prompt cache has expired since the last request; null if that is not known."""
 
 
 class Floor(Struct, frozen=True, kw_only=True):
@@ -462,6 +470,9 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are
     none."""
+    decision: Decision | UnsetType = UNSET
+    """What the next `turn/begin` would do, and why. Only in a dry run, and only if the setting `when` is not
+    `window`."""
 
 
 # --- events -----------------------------------------------------------------------------------------

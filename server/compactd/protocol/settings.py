@@ -10,6 +10,7 @@ Profile = Literal["default", "opal", "go-agent", "klaude", "evmts", "opencode"]
 StrategyChoice = Literal["auto", "summarize", "provider", "extract", "truncate"]
 CacheChoice = Literal["auto", "off"]
 PrepareChoice = Literal["auto", "off"]
+WhenChoice = Literal["window", "cost", "auto"]
 Estimator = Literal["auto", "chars4", "tokenizer"]
 
 MAX_TOKENS = 2**53
@@ -98,6 +99,11 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn
     that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each
     compaction, and the session's usage includes an answer that is not used. `off`: no."""
+    when: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(WhenChoice))})] | None = None
+    """What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices
+    of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it
+    needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: `cost`, except
+    if a model writes the summaries whose price is not known."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
     """A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work
     is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to

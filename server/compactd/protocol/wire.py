@@ -875,6 +875,8 @@ class StateResult(Wire, frozen=True, kw_only=True):
     provider's rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the
     size that the last usage report measured), `trailing` (the estimated size of what came after it), `used`,
     `max_output`, `over`."""
+    decision: Decision | UnsetType = UNSET
+    """Whether the next request fits, and why. Left out by earlier versions."""
     compaction: CompactionState
     """The compactions so far, and the settings that decide about the next one."""
     queued: int
@@ -936,6 +938,8 @@ class BeginResult(Wire, frozen=True, kw_only=True):
     """Number of tool results that were replaced by stubs."""
     token_usage: TokenUsage
     """The token usage after pruning and compacting."""
+    decision: Decision | UnsetType = UNSET
+    """Whether the request fitted before pruning and compacting, and why. Left out by earlier versions."""
     max_output_tokens: int | UnsetType = UNSET
     """The most output tokens that the request may ask for: the tokens that are free in the window, but at
     most the model's output limit. Left out if neither is known."""

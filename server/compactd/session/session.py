@@ -59,6 +59,7 @@ from compactd.protocol.messages import (
     UsageUpdate,
 )
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
+from compactd.session.cost_decision import decide_by_cost
 from compactd.session.host import AgentGate, SessionHost
 from compactd.session.ledger import SessionLedger
 from compactd.session.queue import RequestQueue
@@ -259,6 +260,8 @@ class Session:
         self.ignored: tuple[IgnoredSetting, ...] = ()
         """Settings from untrusted sources that are ignored because they are out of bounds for the model."""
         self._standing: BudgetStatus | None = None
+        self.refused_size: int | None = None
+        """The estimated size of the request at which a compaction by cost last found nothing to remove."""
         self.lookup: Lookup | None
         self.learned: Observed | None = None
         """The observed window of the model, or None."""
@@ -379,11 +382,14 @@ class Session:
     @property
     def decision(self) -> Decision:
         """The decision about the next request: it fits, a compaction is due, or it is over the cap."""
-        return self.budget_status().decision
+        return decide_by_cost(self, self.budget_status().decision)
 
     def token_usage(self) -> TokenUsage:
         """Return the token usage that clients show. O(1), or O(requests) at the first call."""
         usage, bill = token_usage(self.state, self.budget_status()), self.bill()
+        kind = self.decision.kind
+        if usage.decision != kind:
+            usage = msgspec.structs.replace(usage, decision=kind)
         if not bill.requests and not bill.tokens.summary:
             return usage
         return msgspec.structs.replace(

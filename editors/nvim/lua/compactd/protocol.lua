@@ -53,6 +53,7 @@
 ---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget.
 ---@field cache? string|nil Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients that set their own.
 ---@field prepare? string|nil Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no.
+---@field when? string|nil What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: `cost`, except if a model writes the summaries whose price is not known.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
 --- Who the client is.
@@ -426,6 +427,9 @@
 ---@field used integer The size that decided, in tokens: the size that the profile compares with the threshold, or for `over` the size of the whole next request.
 ---@field threshold integer|nil The size from which a compaction is due; null if none ever is.
 ---@field window integer|nil The context window that compactd uses for the model, in tokens; null if none is known.
+---@field reason? string Why the cost of the next requests says to compact now, or not: a sentence with numbers, or why the window decides alone. Left out with the setting `when: "window"`, as are the next two fields.
+---@field payback_turns? number|nil After how many requests a compaction now has paid for itself; negative if it is cheaper at once. Null if that is not known.
+---@field cold? boolean|nil Whether the provider's prompt cache has expired since the last request; null if that is not known.
 
 --- Result of `session/context`: what the next model request must contain.
 ---@class compactd.ContextResult
@@ -533,6 +537,7 @@
 ---@field cost? number Cost of the summary in US dollars; for a dry run, the most it may cost. Left out if not known.
 ---@field floor? compactd.Floor The tokens that no compaction can remove, if the target size could not be reached. Otherwise left out.
 ---@field warnings? string[] Parameters of this `session/compact` that were ignored because they are unknown. Left out if there are none.
+---@field decision? compactd.Decision What the next `turn/begin` would do, and why. Only in a dry run, and only if the setting `when` is not `window`.
 
 --- A message that stays although messages around it were summarised: word for word, unless it is `condensed_request`.
 ---@class compactd.Pinned
@@ -738,6 +743,7 @@
 ---@field tools string[] Names of the session's tools.
 ---@field token_usage compactd.TokenUsage How full the context is, and what was billed.
 ---@field budget table<string, compactd.Term> The numbers that decide when to compact: `window`, `input_limit`, `observed` (the window that a provider's rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the size that the last usage report measured), `trailing` (the estimated size of what came after it), `used`, `max_output`, `over`.
+---@field decision? compactd.Decision Whether the next request fits, and why. Left out by earlier versions.
 ---@field compaction compactd.CompactionState The compactions so far, and the settings that decide about the next one.
 ---@field queued integer Number of prompts that wait.
 ---@field prompts compactd.PromptInfo[] The prompts that wait, in the order in which they are answered.
@@ -846,6 +852,7 @@
 ---@field compaction compactd.CompactionResult|nil What was compacted, or why a due compaction did nothing; null if none was due.
 ---@field pruned integer Number of tool results that were replaced by stubs.
 ---@field token_usage compactd.TokenUsage The token usage after pruning and compacting.
+---@field decision? compactd.Decision Whether the request fitted before pruning and compacting, and why. Left out by earlier versions.
 ---@field max_output_tokens? integer The most output tokens that the request may ask for: the tokens that are free in the window, but at most the model's output limit. Left out if neither is known.
 
 --- Result of `turn/end`.

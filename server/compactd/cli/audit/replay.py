@@ -16,7 +16,7 @@ from compactd.cli.audit.trail import MAIN, Place, Trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import Request
 from compactd.core.cost.cache_rules import ONE_HOUR_S, cache_rules
-from compactd.core.cost.policy import PolicyDecision, Situation, decide
+from compactd.core.cost.policy import KEPT_TOKENS, REREAD_SHARE, PolicyDecision, Situation, decide
 from compactd.core.cost.price import Rates, price, rates_of
 from compactd.core.models.lookup import Pricing
 from compactd.core.tokens.usage import context_size
@@ -24,18 +24,14 @@ from compactd.protocol.messages import Usage
 
 MIN_REQUESTS = 5
 """A shorter conversation shows no growth to replay."""
-KEPT_TOKENS = 12_000
-"""How many tokens of messages a compaction is taken to leave, summary and newest messages combined."""
-REREAD_SHARE = 0.1
-"""How many tokens the agent is taken to read again for each token that a compaction removes."""
 HEAD_SHARE = 0.5
 """If no request shows how large system prompt and tools are, they are taken for this share of the first
 request."""
 
 ASSUMPTIONS = (
     "The same requests with the same growth; a compaction without a model leaves"
-    f" {KEPT_TOKENS:,} tokens of messages; a tenth of what it removes is read again; no request becomes"
-    " larger than the largest was; the cache breaks where it did."
+    f" {KEPT_TOKENS:,} tokens of messages; {100 * REREAD_SHARE:.0f} % of what it removes is read again; no"
+    " request becomes larger than the largest was; the cache breaks where it did."
 )
 """What the estimate assumes, in one sentence."""
 
@@ -85,7 +81,7 @@ def replay(
     sizes = [context_size(step.usage) for step in steps]
     head = _head(steps)
     largest = max(sizes)
-    context = held = 0
+    context = held = compacted = 0
     estimate = 0.0
     compactions = 0
     added = 0.0
@@ -102,13 +98,14 @@ def replay(
             head=head,
             growth=growth,
             requests=number,
+            grown=context - compacted,
             is_cold=step.is_cold,
-            reread_tokens=REREAD_SHARE * (context - after),
         )
         if after < context and number and (context > largest or decision(situation, rates).compact):
             added = REREAD_SHARE * (context - after)
             context = after
             held = min(held, head)
+            compacted = context
             compactions += 1
         estimate += _cost(step, context, held, rates_of(step.pricing, context))
     return Replay(

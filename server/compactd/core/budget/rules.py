@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from compactd.core.history.message_kinds import MessageKind
 from compactd.protocol.messages import Strategy
-from compactd.protocol.settings import CacheChoice, Estimator, PrepareChoice, StrategyChoice
+from compactd.protocol.settings import CacheChoice, Estimator, PrepareChoice, StrategyChoice, WhenChoice
 
 MILLION = 1_000_000
 
@@ -204,6 +204,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether requests are marked for the provider's prompt cache."""
     prepare: PrepareChoice = "auto"
     """Whether compactions are prepared before they are due."""
+    when: WhenChoice = "window"
+    """Whether the window alone decides when to compact, or the cost too."""
     retention_floor: float = 0.5
     """The share of the facts that a model's summary must keep. A summary that keeps less is repaired or
     discarded."""

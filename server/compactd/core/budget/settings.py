@@ -25,6 +25,7 @@ from compactd.protocol.settings import (
     PrepareChoice,
     SettingValue,
     StrategyChoice,
+    WhenChoice,
 )
 
 DEFAULT_PROFILE = "default"
@@ -76,6 +77,7 @@ _ONE_OF = {
     "estimator": get_args(Estimator),
     "cache": get_args(CacheChoice),
     "prepare": get_args(PrepareChoice),
+    "when": get_args(WhenChoice),
 }
 
 

@@ -109,6 +109,7 @@ NEEDS_TRUST: Mapping[str, str] = {
     "constraint_tokens": "it can drop your constraints from summaries",
     "cache": "it changes what the provider charges for a request",
     "prepare": "it decides whether a model is asked for summaries that may never be needed",
+    "when": "it can make compactions much earlier and more frequent, so fewer messages stay word for word",
     "retention_floor": "it decides how poor a summary may be",
 }
 """What only the user and trusted sources may set, and why; each is the end of a sentence."""

@@ -1,15 +1,17 @@
-"""Decide by its cost whether to compact now.
+"""Decide by its cost whether to compact now, and to how many tokens.
 
 A compaction costs `M + (K − H)·w + L`: the request for the summary, what must be written to the cache again,
 and what the agent will read again because the summary lacks it. Then each request saves `(C − K)·r`. C is the
 size of the context, K its size after the compaction, H the part of K that stays in the cache, w and r the
 prices of a token that is written and read.
 
-With a growth of g tokens a request, the cheapest distance between two compactions is
-`√(2·(M + (K − H)·w + L) / (r·g))` requests (the economic order quantity). So a compaction is due when the
-context is larger than K by as much as grows in that distance, and if it pays back within the requests that
-are still expected. As for many other things of unknown age, as many more requests are expected as there have
-been (Lindy's law).
+As long as L grows with the tokens that are removed, it decides whether to compact, but not how often: with a
+growth of g tokens a request, the cheapest distance between two compactions is `√(2·(M + (K − H)·w) / (r·g))`
+requests (the economic order quantity). A compaction is due when the context is larger than K by as much as
+grows in that distance, and if it pays back within the requests that are still expected. As for many other
+things of unknown age, as many more requests are expected as there have been (Lindy's law).
+
+docs/cost.md has the measurements behind the constants.
 """
 
 from __future__ import annotations
@@ -19,6 +21,18 @@ import math
 from msgspec import Struct
 
 from compactd.core.cost.price import Rates
+
+KEPT_TOKENS = 12_000
+"""How many tokens of messages a compaction by cost leaves, summary and tail combined."""
+REQUEST_FACTOR = 2
+"""A compaction leaves at least this many times the size of the user's newest request, which must stay."""
+REREAD_SHARE = 0.4
+"""How many tokens the agent reads again for each token that a compaction removes (docs/cost.md, "What is read
+again")."""
+MAX_REREAD_TOKENS = 12_000
+"""The agent reads hardly more than this again, however many tokens a compaction removes (there too)."""
+MIN_GROWTH_SHARE = 0.25
+"""Hysteresis: no compaction before the context has grown by this share of what the last one left."""
 
 
 class Situation(Struct, frozen=True, kw_only=True):
@@ -31,15 +45,15 @@ class Situation(Struct, frozen=True, kw_only=True):
     head: int
     """H: the part of `after` that stays in the cache: system prompt, tools, and what is before the cut."""
     growth: float
-    """g: how many tokens a request adds, on average since the last compaction."""
+    """g: how many tokens a request adds, on average."""
     requests: int
     """How many requests there have been."""
+    grown: int
+    """How many tokens came since the last compaction, or since the session began."""
     is_cold: bool | None
     """Whether the cache has expired; None if that is not known."""
     summary_cost: float = 0.0
     """M: what a model's summary costs, in US dollars; 0 without a model."""
-    reread_tokens: float = 0.0
-    """The tokens that the agent is expected to read again because of the compaction."""
 
 
 class PolicyDecision(Struct, frozen=True, kw_only=True):
@@ -55,26 +69,33 @@ class PolicyDecision(Struct, frozen=True, kw_only=True):
     """`Situation.is_cold`."""
 
 
+def target_of(head: int, newest_request: int, kept: int = KEPT_TOKENS) -> int:
+    """Return to how many tokens a compaction by cost reduces the request. O(1)."""
+    return head + max(kept, REQUEST_FACTOR * newest_request)
+
+
 def decide(situation: Situation, rates: Rates) -> PolicyDecision:
     """Return whether a compaction before the next request lowers the bill. O(1)."""
     saved = situation.context - situation.after
     if saved <= 0:
         return _no(situation, "A compaction would not make the request smaller.", None)
     if rates.cache_read <= 0:
-        return _no(situation, "The model costs nothing, so the window decides.", None)
+        return unpriced("the model's prices are zero")
     write = max(rates.cache_write_5m, rates.input)
-    lost = situation.reread_tokens * (write + rates.cache_read)
-    rewritten = max(0, situation.after - situation.head) * write
-    cost = situation.summary_cost + rewritten + lost
-    once = cost
+    lost = min(REREAD_SHARE * saved, MAX_REREAD_TOKENS) * (write + rates.cache_read)
+    rewritten = situation.summary_cost + max(0, situation.after - situation.head) * write
+    once = rewritten + lost
     if situation.is_cold:
         # Without a compaction, all of the context is written again; with one, only what is left.
         once = situation.summary_cost + lost - saved * write
     payback = once / (saved * rates.cache_read)
+    if situation.grown < MIN_GROWTH_SHARE * (situation.after - situation.head):
+        came = max(0, situation.grown)
+        return _no(situation, f"Only {came:,} tokens came since the last compaction or undo.", payback)
     if once <= 0:
         return PolicyDecision(
             compact=True,
-            reason=f"The cache has expired: compacting first saves ${-once:.2f} on the next request.",
+            reason=f"The cache has expired: compacting first saves ${-once:.3f} on the next request.",
             payback_turns=round(payback, 1),
             cold=True,
         )
@@ -85,23 +106,44 @@ def decide(situation: Situation, rates: Rates) -> PolicyDecision:
             " expected.",
             payback,
         )
-    distance = math.sqrt(2 * cost / (rates.cache_read * max(1.0, situation.growth)))
-    mark = situation.after + round(distance * max(1.0, situation.growth))
+    growth = max(1.0, situation.growth)
+    mark = situation.after + round(math.sqrt(2 * rewritten * growth / rates.cache_read))
     if situation.context < mark:
         return _no(
             situation,
-            f"It would pay back after {payback:.1f} requests, but it is cheapest at {mark:,} tokens.",
+            f"A compaction would pay back after {payback:.1f} requests, but it is cheapest from {mark:,}"
+            " tokens on.",
             payback,
         )
     return PolicyDecision(
         compact=True,
         reason=(
-            f"A compaction for ${cost:.3f} saves {saved:,} tokens a request and pays back after"
+            f"A compaction for ${once:.3f} saves {saved:,} tokens a request and pays back after"
             f" {payback:.1f} requests."
         ),
         payback_turns=round(payback, 1),
         cold=situation.is_cold,
     )
+
+
+def unpriced(why: str) -> PolicyDecision:
+    """Return the decision if the cost is not known. `why` is the end of a sentence."""
+    return PolicyDecision(
+        compact=False,
+        reason=f"The window decides alone: {why}.",
+        payback_turns=None,
+        cold=None,
+    )
+
+
+def prune_pays(*, saved: int, behind: int, requests: int, is_cold: bool, rates: Rates) -> bool:
+    """Return whether a prune pays back within as many requests as there have been. `saved`: the tokens that
+    it removes. `behind`: the tokens after the first of them, which must be written to the cache again. O(1).
+    """
+    if rates.cache_read <= 0 or is_cold:
+        return True
+    write = max(rates.cache_write_5m, rates.input)
+    return requests * saved * rates.cache_read > behind * (write - rates.cache_read)
 
 
 def _no(situation: Situation, reason: str, payback: float | None) -> PolicyDecision:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
+from compactd.core.cost.rhythm import Rhythm
 from compactd.core.history.active_steps import ActiveSteps, ViewStep, line_to
 from compactd.core.history.calibration import Calibrator
 from compactd.core.history.entries import (
@@ -120,6 +121,7 @@ class SessionState:
         self.usage_log = UsageLog()
         self.unused_summary_cost = 0.0
         """What models' summaries cost that were not used, in US dollars."""
+        self.rhythm = Rhythm()
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
         self.base: int | None = None
@@ -275,6 +277,7 @@ class SessionState:
                 self.usage_log.note_model(self.model, entry)
                 self.model, self.rejected, self.reported_window = entry, None, None
                 self.sighting = None
+                self.rhythm.note_model()
                 if entry.epoch != self.epoch:
                     self._forget_base(entry.epoch)
             case SettingsSet():
@@ -379,6 +382,7 @@ class SessionState:
         sent = None if self.base is None or last is None else sent_size(last.usage)
         before = (sent, self.trailing)
         self.base = context_size(usage)
+        self.rhythm.note_request(self.base, entry.at)
         self.trailing = max(0, usage.output_tokens - usage.reasoning_tokens) if entry.reported_output else 0
         if entry.entry_id is None:
             self.calibrator.forget()
@@ -398,7 +402,8 @@ class SessionState:
         self.timeline.append(entry)
         self._parents[entry.id] = entry.parent
         self.path.append(entry.id)
-        self._change_view(entry.epoch)
+        is_prune = isinstance(entry, Pruned)
+        self._change_view(entry.epoch, is_prune=is_prune)
 
     def _branch(self, entry: Branched) -> None:
         self.path = line_to(self._parents, entry.entry_id)
@@ -437,9 +442,13 @@ class SessionState:
         self.calibrator.forget()
         self._view = None
 
-    def _change_view(self, epoch: int) -> None:
+    def _change_view(self, epoch: int, *, is_prune: bool = False) -> None:
         self._forget_base(epoch)
         self._rebuild()
+        if is_prune:
+            self.rhythm.note_prune()
+        else:
+            self.rhythm.note_change(self.estimated_size)
 
     def _rebuild(self) -> None:
         self.items, self.tail_from = self._show(self.in_force.steps)

@@ -121,6 +121,7 @@ class CompactionHandlers(HandlerGroup):
         most = begun.max_output_tokens
         return wire.BeginResult(
             compaction=begun.compaction,
+            decision=begun.decision,
             pruned=begun.pruned,
             token_usage=session.token_usage(),
             max_output_tokens=UNSET if most is None else most,

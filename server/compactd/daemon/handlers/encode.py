@@ -161,6 +161,7 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
             name: wire.Term(value=term.value, source=term.source)
             for name, term in msgspec.structs.asdict(standing.budget).items()
         },
+        decision=session.decision,
         compaction=wire.CompactionState(
             enabled=standing.enabled,
             running=is_compacting,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from compactd.cli.audit.replay import KEPT_TOKENS, REREAD_SHARE, NoReplay, Replay, replay
+from compactd.cli.audit.replay import NoReplay, Replay, replay
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.readers import agent_of
 from compactd.cli.usage.requests import FileUsage
-from compactd.core.cost.policy import PolicyDecision, Situation
+from compactd.core.cost.policy import KEPT_TOKENS, REREAD_SHARE, PolicyDecision, Situation
 from compactd.core.cost.price import Rates
 from tests.support.command_line import recordings
 from tests.unit.cli.audit.transcripts import Json, answer, trail_of

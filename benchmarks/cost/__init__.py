@@ -1,0 +1,1 @@
+"""What compacting costs and saves: recordings replayed under policies, billed by providers' price lists."""

@@ -312,3 +312,18 @@ def test_what_a_summary_took_that_failed_is_part_of_the_bill(spawn: Spawn) -> No
         )
 
     assert cost(daemon, session)["tokens"]["summary"] == 10_100
+
+
+def test_the_journal_says_which_part_of_a_request_changed_first(daemon: Daemon) -> None:
+    session = start(daemon, system_prompt="Be brief.")
+    for prompt in ("Be brief.", "Be brief.", "Be long."):
+        daemon.call("session/configure", session_id=session, system_prompt=prompt)
+        daemon.call("session/append", session_id=session, messages=[user(20)])
+        daemon.call("session/context", session_id=session, format="anthropic")
+        usage = {"input_tokens": 0, "output_tokens": 5, "cache_creation_input_tokens": 20_000}
+        daemon.call("turn/end", session_id=session, messages=[assistant(5)], usage=usage)
+
+    text = daemon.call("session/export", session_id=session, format="compactd")["content"]
+    reports = [one for one in map(json.loads, text.splitlines()) if one["type"] == "usage"]
+    assert [one.get("first_change") for one in reports] == [None, None, "system"]
+    assert [one.get("cause") for one in reports] == [None, "unknown", "system"]

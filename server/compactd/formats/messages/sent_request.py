@@ -60,7 +60,8 @@ def first_change(
     before: SentRequest | None, now: SentRequest
 ) -> Literal["tools", "system", "messages"] | None:
     """Return the first part of `now` that differs from `before`, in the order in which a provider reads them;
-    None if only messages were added at the end. O(messages)."""
+    None if only messages were added at the end. In formats whose system prompt is a message, it is one here
+    too. O(messages)."""
     if before is None:
         return None
     if before.tools != now.tools:

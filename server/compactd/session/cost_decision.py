@@ -143,7 +143,8 @@ def _rates(session: Session) -> Rates | str:
         return f"the prices of {found.model} are not known"
     if cache_rules(found.provider, found.model) is None:
         return f"the rules of the prompt cache of {found.model} are not known"
-    return rates_of(found.pricing, session.budget_status().used)
+    rates = rates_of(found.pricing, session.budget_status().used)
+    return rates if rates.cache_read > 0 else "the model's prices are zero"
 
 
 def _is_cold(session: Session) -> bool | None:

@@ -107,7 +107,7 @@ def test_what_a_summary_took_is_the_sum_of_its_iterations() -> None:
 
     assert read_usages == [
         Usage(input_tokens=105, cache_read_tokens=80, output_tokens=14),
-        Usage(),
+        None,
         Usage(),
     ]
 

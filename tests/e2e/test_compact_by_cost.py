@@ -205,3 +205,14 @@ def test_a_small_window_still_compacts_at_its_threshold(daemon: Daemon) -> None:
 
     assert last["compaction"]["compacted"]
     assert last["compaction"]["tokens_before"] < 24_000
+
+
+def test_the_forecast_after_a_compaction_is_for_the_size_that_the_cost_chooses(daemon: Daemon) -> None:
+    working = Working(daemon)
+    working.turns_until_compacted(14)
+
+    forecast = working.daemon.call("session/cost", session_id=working.id)["next"]
+
+    # 22,000 tokens are left. None of them was read from the cache: the client's system prompt has no mark.
+    output = TURN_TOKENS * 15e-6
+    assert forecast["compacted"] == pytest.approx(22_000 * 3.75e-6 + output, rel=0.05)

@@ -7,6 +7,7 @@ from compactd.core.budget.usage_report import scale_of
 from compactd.core.cost.price import rounded
 from compactd.models.registry_files import PRICES_AS_OF, PRICES_FROM
 from compactd.protocol import wire
+from compactd.session.cost_decision import cost_target
 from compactd.session.session import Session
 
 MAX_SEARCHED = 50
@@ -56,10 +57,14 @@ def cost_report(session: Session) -> wire.CostResult:
 
 def size_after_compaction(session: Session) -> int | None:
     """Return the expected size of the next request after a compaction, in tokens; None if a compaction would
-    not make it smaller. It is as large as the settings allow: the newest messages that stay, a summary like
-    the last one or as large as it may be, and what no compaction removes. O(messages kept)."""
+    not make it smaller. If the cost decides, it is the size to which a compaction by cost reduces. Otherwise
+    it is as large as the settings allow: the newest messages that stay, a summary like the last one or as
+    large as it may be, and what no compaction removes. O(messages kept)."""
     state, standing = session.state, session.budget_status()
     settings, scale = session.resolved.settings, scale_of(state, session.counter)
+    target = cost_target(session)
+    if target is not None:
+        return standing.used - scale.tokens(max(0, state.estimated_size - target))
     keep = keep_of(settings, "threshold", standing.window, standing.cap, standing.threshold)
     if keep.tokens is not None:
         tail = min(keep.tokens, state.items_tokens)

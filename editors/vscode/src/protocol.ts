@@ -79,7 +79,7 @@ export interface GivenSettings {
   prune_protect?: number | null;
   /** Tools whose output is never pruned. */
   protected_tools?: string[] | null;
-  /** How summaries are made: `auto`, `summarize`, `provider`, `extract` or `truncate`. */
+  /** How summaries are made. `summarize`: a model writes them. `provider`: by the provider's own compaction, next to a summary by rules. `extract`: by rules, without a model. `truncate`: there is no summary, old messages are left out. `auto`: `summarize` if a model may be asked, otherwise without a model. If one way fails, the next simpler one is used. */
   strategy?: string | null;
   /** The model that summarises, as `provider/id`. */
   model?: string | null;
@@ -103,7 +103,7 @@ export interface GivenSettings {
   cache?: string | null;
   /** Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no. */
   prepare?: string | null;
-  /** What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: `cost`, except if a model writes the summaries whose price is not known. */
+  /** What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: at present the same as `cost`. */
   when?: string | null;
   /** A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;

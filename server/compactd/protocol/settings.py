@@ -66,7 +66,10 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     protected_tools: tuple[str, ...] | None = None
     """Tools whose output is never pruned."""
     strategy: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(StrategyChoice))})] | None = None
-    """How summaries are made: `auto`, `summarize`, `provider`, `extract` or `truncate`."""
+    """How summaries are made. `summarize`: a model writes them. `provider`: by the provider's own compaction,
+    next to a summary by rules. `extract`: by rules, without a model. `truncate`: there is no summary, old
+    messages are left out. `auto`: `summarize` if a model may be asked, otherwise without a model. If one way
+    fails, the next simpler one is used."""
     model: str | None = None
     """The model that summarises, as `provider/id`."""
     compact_prompt: str | None = None
@@ -102,8 +105,8 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     when: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(WhenChoice))})] | None = None
     """What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices
     of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it
-    needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: `cost`, except
-    if a model writes the summaries whose price is not known."""
+    needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: at present the
+    same as `cost`."""
     retention_floor: Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})] | None = None
     """A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work
     is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to

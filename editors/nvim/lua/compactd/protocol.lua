@@ -41,7 +41,7 @@
 ---@field prune_minimum? integer|nil A prune that saves no more tokens than this is not done; 0 or more.
 ---@field prune_protect? integer|nil The newest tool output of this many tokens is never pruned; 0 or more.
 ---@field protected_tools? string[]|nil Tools whose output is never pruned.
----@field strategy? string|nil How summaries are made: `auto`, `summarize`, `provider`, `extract` or `truncate`.
+---@field strategy? string|nil How summaries are made. `summarize`: a model writes them. `provider`: by the provider's own compaction, next to a summary by rules. `extract`: by rules, without a model. `truncate`: there is no summary, old messages are left out. `auto`: `summarize` if a model may be asked, otherwise without a model. If one way fails, the next simpler one is used.
 ---@field model? string|nil The model that summarises, as `provider/id`.
 ---@field compact_prompt? string|nil Replaces the summary prompt. `{messages}` marks where the transcript goes. Without it, the transcript is appended.
 ---@field estimator? string|nil How tokens are counted: `auto`, `chars4` or `tokenizer`.
@@ -53,7 +53,7 @@
 ---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget.
 ---@field cache? string|nil Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients that set their own.
 ---@field prepare? string|nil Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no.
----@field when? string|nil What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: `cost`, except if a model writes the summaries whose price is not known.
+---@field when? string|nil What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: at present the same as `cost`.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
 
 --- Who the client is.

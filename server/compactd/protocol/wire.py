@@ -207,9 +207,10 @@ class ContextParams(Wire, frozen=True, kw_only=True):
     session_id: SessionId
     format: Format | None = None
     """The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`:
-    the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages`
-    as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and
-    `messages` as `contents`. `tools` are in the same provider's format."""
+    the system prompt is the first message. `openai_responses`: send `system` as `instructions` (it is left
+    out if it is the first message) and `messages` as `input`. `anthropic`: send `system` as `system`.
+    `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same
+    provider's format."""
 
 
 class RepairInfo(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -231,8 +232,9 @@ class CacheBreakpoint(Wire, frozen=True, kw_only=True):
 
     at: Literal["tools", "system", "summary", "messages"]
     """What ends there: the tools, the system prompt, the summary of a compaction, or a message."""
-    ttl: Literal["5m", "1h"]
-    """How long the provider keeps it after it was last read."""
+    ttl: Literal["5m", "30m", "1h"]
+    """How long the provider keeps it after it was last read: 30 minutes at OpenAI, another time at
+    Anthropic."""
 
 
 class CostByKind(Wire, frozen=True, kw_only=True):
@@ -331,8 +333,9 @@ class ContextCache(Wire, frozen=True, kw_only=True):
     stable_bytes: int
     """The bytes of that beginning: system prompt, tools and whole messages, without marks."""
     breakpoints: tuple[CacheBreakpoint, ...]
-    """The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other
-    formats, and if the setting `cache` is `off`."""
+    """The marks in `messages` and `tools`, in their order: Anthropic's `cache_control`, and OpenAI's
+    `prompt_cache_breakpoint` in `openai_responses` from GPT-5.6 on. OpenAI adds one of its own at the newest
+    message. Empty in other formats, for other models, and if the setting `cache` is `off`."""
 
 
 class ContextResult(Wire, frozen=True, kw_only=True):
@@ -348,7 +351,9 @@ class ContextResult(Wire, frozen=True, kw_only=True):
     repairs: tuple[RepairInfo, ...]
     """How the messages were changed, compared with the appended ones, so that the provider accepts them."""
     system: str | UnsetType = UNSET
-    """The system prompt. Left out if there is none, and in `openai`, where it is the first message."""
+    """The system prompt. Left out if there is none, and if it is the first message: in `openai`, and in
+    `openai_responses` from GPT-5.6 on, unless the setting `cache` is `off`. OpenAI caches only up to marked
+    messages."""
     tools: tuple[Raw, ...] | UnsetType = UNSET
     """The tools, in the format `format`. Left out if there are none."""
     cache: ContextCache | UnsetType = UNSET

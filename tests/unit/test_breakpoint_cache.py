@@ -145,7 +145,7 @@ def test_a_prefix_ends_30_minutes_after_its_last_use() -> None:
         request(said("user", {"type": "input_text", "text": "x", "prompt_cache_breakpoint": {}})),
     ],
 )
-def test_a_breakpoint_where_none_may_be_is_refused(body: dict) -> None:
+def test_a_breakpoint_at_a_place_that_takes_none_is_refused(body: dict) -> None:
     with pytest.raises(RefusedRequest):
         BreakpointCache(Clock()).bill(body)
 

@@ -60,7 +60,7 @@ class BreakpointCache:
 
     def bill(self, body: Json) -> Billed:
         """Return what a request is billed for, and remember what it writes. Raise `RefusedRequest` if a
-        breakpoint is where none may be."""
+        breakpoint is at a place that takes none."""
         now, blocks = self._clock(), list(_blocks(body))
         explicit = [at for at, block in enumerate(blocks) if block.is_marked]
         options = body.get("prompt_cache_options") or {}

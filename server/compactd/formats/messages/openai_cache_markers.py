@@ -23,6 +23,8 @@ A request without markers is cached too, but after a compaction or an edit, not 
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
@@ -30,7 +32,7 @@ from msgspec.structs import replace
 from compactd.formats.messages.cache_markers import CacheMarker
 from compactd.formats.messages.rendering import Rendered
 
-LIFETIME = "30m"
+LIFETIME: Final = "30m"
 """How long OpenAI keeps a prefix after it was last read, if the request names no other time."""
 
 _BREAKPOINT = {"mode": "explicit"}

@@ -147,7 +147,7 @@ export interface Files {
 export interface ContextParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`: the system prompt is the first message. `openai_responses`: send `system` as `instructions` (it is left out if it is the first message) and `messages` as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same provider's format. */
+  /** The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`: the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages` as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same provider's format. */
   format?: string | null;
 }
 
@@ -760,7 +760,7 @@ export interface ContextResult {
   epoch: number;
   /** How the messages were changed, compared with the appended ones, so that the provider accepts them. */
   repairs: RepairInfo[];
-  /** The system prompt. Left out if there is none, and if it is the first message: in `openai`, and in `openai_responses` from GPT-5.6 on, unless the setting `cache` is `off`. OpenAI caches only up to marked messages. */
+  /** The system prompt. Left out if there is none, and in `openai`, where it is the first message. */
   system?: string;
   /** The tools, in the format `format`. Left out if there are none. */
   tools?: Json[];

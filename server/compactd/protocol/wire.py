@@ -207,10 +207,9 @@ class ContextParams(Wire, frozen=True, kw_only=True):
     session_id: SessionId
     format: Format | None = None
     """The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`:
-    the system prompt is the first message. `openai_responses`: send `system` as `instructions` (it is left
-    out if it is the first message) and `messages` as `input`. `anthropic`: send `system` as `system`.
-    `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same
-    provider's format."""
+    the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages`
+    as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and
+    `messages` as `contents`. `tools` are in the same provider's format."""
 
 
 class RepairInfo(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -351,9 +350,7 @@ class ContextResult(Wire, frozen=True, kw_only=True):
     repairs: tuple[RepairInfo, ...]
     """How the messages were changed, compared with the appended ones, so that the provider accepts them."""
     system: str | UnsetType = UNSET
-    """The system prompt. Left out if there is none, and if it is the first message: in `openai`, and in
-    `openai_responses` from GPT-5.6 on, unless the setting `cache` is `off`. OpenAI caches only up to marked
-    messages."""
+    """The system prompt. Left out if there is none, and in `openai`, where it is the first message."""
     tools: tuple[Raw, ...] | UnsetType = UNSET
     """The tools, in the format `format`. Left out if there are none."""
     cache: ContextCache | UnsetType = UNSET

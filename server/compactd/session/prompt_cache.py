@@ -48,10 +48,9 @@ def prepare_request(
     """Mark a request for the provider's cache, compare it with the one before, and remember it. If the same
     request is handed out again, the result is the same again.
 
-    `fixed_tokens` are the tokens of the system prompt and the tools. With `marks_system`, Anthropic's system
-    prompt is also marked, which makes it a list of blocks. For OpenAI's models with breakpoints, the system
-    prompt becomes the first message, because only a message can be marked. No marks are set if the setting
-    `cache` is `off`. O(bytes).
+    `fixed_tokens` are the tokens of the system prompt and the tools. With `marks_system`, the system prompt
+    is also marked, which makes it a list of blocks for Anthropic, and the first message for OpenAI's models
+    with breakpoints. No marks are set if the setting `cache` is `off`. O(bytes).
     """
     sent = fingerprint(made, projection.tokens + fixed_tokens)
     newest, before = session.last_sent.get(format, (None, None))
@@ -73,7 +72,7 @@ def prepare_request(
     elif format == "openai_responses" and has_breakpoints(session.state.model.model or ""):
         # OpenAI's own summary (`instead`) is sent back as it is.
         has_summary = has_summary and first is not None and first.instead is None
-        made, markers = mark_responses(made, starts_with_summary=has_summary)
+        made, markers = mark_responses(made, starts_with_summary=has_summary, marks_system=marks_system)
     session.marks_system = any(marker.at == "system" for marker in markers)
     cache = CacheState(stable_tokens=stable_tokens, stable_bytes=stable_bytes, markers=markers)
     return PreparedRequest(rendered=made, system=system, cache=cache)

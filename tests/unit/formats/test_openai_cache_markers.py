@@ -39,7 +39,9 @@ def items_of(made: Rendered) -> list[dict]:
 
 
 def test_the_system_prompt_becomes_a_marked_message_and_the_summary_is_marked_at_its_end() -> None:
-    made, markers = mark_responses(rendered(user("sum", "mary"), user("x")), starts_with_summary=True)
+    made, markers = mark_responses(
+        rendered(user("sum", "mary"), user("x")), starts_with_summary=True, marks_system=True
+    )
 
     marked = user("sum", "mary")
     marked["content"][1] |= MARK
@@ -52,9 +54,17 @@ def test_the_system_prompt_becomes_a_marked_message_and_the_summary_is_marked_at
 def test_without_a_summary_no_other_message_is_marked(
     system: str | None, items: list[dict], expected: tuple[CacheMarker, ...]
 ) -> None:
-    made, markers = mark_responses(rendered(user("x"), system=system), starts_with_summary=False)
+    made, markers = mark_responses(
+        rendered(user("x"), system=system), starts_with_summary=False, marks_system=True
+    )
 
     assert (items_of(made), markers) == (items, expected)
+
+
+def test_a_system_prompt_that_stays_in_the_instructions_is_not_marked() -> None:
+    made, markers = mark_responses(rendered(user("sum")), starts_with_summary=True, marks_system=False)
+
+    assert (made.system, markers) == (rendered().system, (SUMMARY,))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +77,7 @@ def test_without_a_summary_no_other_message_is_marked(
     ],
 )
 def test_what_cannot_be_marked_or_has_a_mark_stays_as_it_is(first: dict) -> None:
-    made, markers = mark_responses(rendered(first, system=None), starts_with_summary=True)
+    made, markers = mark_responses(rendered(first, system=None), starts_with_summary=True, marks_system=True)
 
     assert (items_of(made), markers) == ([first], ())
 
@@ -75,7 +85,9 @@ def test_what_cannot_be_marked_or_has_a_mark_stays_as_it_is(first: dict) -> None
 def test_words_about_marks_are_no_marks() -> None:
     text = 'Set "prompt_cache_breakpoint":{"mode":"explicit"}.'
 
-    _, markers = mark_responses(rendered(user(text), system=None), starts_with_summary=True)
+    _, markers = mark_responses(
+        rendered(user(text), system=None), starts_with_summary=True, marks_system=True
+    )
 
     assert markers == (SUMMARY,)
 
@@ -84,7 +96,9 @@ def test_the_prompt_and_the_tools_are_read_after_a_compaction_and_the_summary_af
     cache = BreakpointCache(lambda: 0.0)
 
     def bill(*items: dict, has_summary: bool = False) -> tuple[int, int]:
-        made, _ = mark_responses(rendered(*items, system="s" * 4_000), starts_with_summary=has_summary)
+        made, _ = mark_responses(
+            rendered(*items, system="s" * 4_000), starts_with_summary=has_summary, marks_system=True
+        )
         tools = [json.loads(bytes(tool)) for tool in made.tools or ()]
         billed = cache.bill({"model": "gpt-5.6", "tools": tools, "input": items_of(made)})
         return billed.read, billed.size

@@ -79,7 +79,7 @@
 --- Params of `session/context`.
 ---@class compactd.ContextParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field format? string|nil The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`: the system prompt is the first message. `openai_responses`: send `system` as `instructions` (it is left out if it is the first message) and `messages` as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same provider's format.
+---@field format? string|nil The format in which the result is returned. `neutral` (the default): compactd's own format. `openai`: the system prompt is the first message. `openai_responses`: send `system` as `instructions` and `messages` as `input`. `anthropic`: send `system` as `system`. `gemini`: send `system` as `systemInstruction` and `messages` as `contents`. `tools` are in the same provider's format.
 
 --- Params of a method that takes only a session.
 ---@class compactd.SessionParams
@@ -437,7 +437,7 @@
 ---@field tokens integer The estimated size of the whole request: system prompt, tools and messages, repairs included.
 ---@field epoch integer The epoch of this context. Pass it back with the usage report of the request.
 ---@field repairs compactd.RepairInfo[] How the messages were changed, compared with the appended ones, so that the provider accepts them.
----@field system? string The system prompt. Left out if there is none, and if it is the first message: in `openai`, and in `openai_responses` from GPT-5.6 on, unless the setting `cache` is `off`. OpenAI caches only up to marked messages.
+---@field system? string The system prompt. Left out if there is none, and in `openai`, where it is the first message.
 ---@field tools? any[] The tools, in the format `format`. Left out if there are none.
 ---@field cache? compactd.ContextCache What the provider can read from its prompt cache. Left out in `neutral`, which goes to no provider.
 ---@field headers? table<string, string> HTTP headers that the provider requires for this request: `anthropic-beta`, if it contains a block of Anthropic's own compaction. Left out if there are none.

@@ -14,8 +14,7 @@ field itself as in the SDK openai 3.57.0):
 
 So the newest message needs no marker, and the markers are:
 
-- `system`: on the system prompt, which therefore becomes a message of the developer. It survives a
-  compaction.
+- `system`: on the system prompt, if it may become a message of the developer. It survives a compaction.
 - `summary`: at the end of the first message, if that is the summary of a compaction.
 
 A request without markers is cached too, but after a compaction or an edit, not even its tools are read.
@@ -43,8 +42,11 @@ _MESSAGE_END = b"}]}"
 """The last bytes of a message that ends with a block."""
 
 
-def mark_responses(made: Rendered, *, starts_with_summary: bool) -> tuple[Rendered, tuple[CacheMarker, ...]]:
-    """Return the request with markers, and the markers. A system prompt becomes the first message.
+def mark_responses(
+    made: Rendered, *, starts_with_summary: bool, marks_system: bool
+) -> tuple[Rendered, tuple[CacheMarker, ...]]:
+    """Return the request with markers, and the markers. With `marks_system`, a system prompt becomes the
+    first message, because only a message can be marked.
 
     `starts_with_summary`: whether the first message is compactd's summary of a compaction. O(items).
     """
@@ -52,12 +54,14 @@ def mark_responses(made: Rendered, *, starts_with_summary: bool) -> tuple[Render
     if messages and starts_with_summary and (marked := _marked(bytes(messages[0]))) is not None:
         messages[0] = Raw(marked)
         markers.append(CacheMarker(at="summary", ttl=LIFETIME))
-    if made.system:
-        block = {"type": "input_text", "text": made.system, "prompt_cache_breakpoint": _BREAKPOINT}
+    system = made.system
+    if system and marks_system:
+        block = {"type": "input_text", "text": system, "prompt_cache_breakpoint": _BREAKPOINT}
         item = {"type": "message", "role": "developer", "content": [block]}
         messages.insert(0, Raw(msgspec.json.encode(item)))
         markers.insert(0, CacheMarker(at="system", ttl=LIFETIME))
-    return replace(made, system=None, messages=messages), tuple(markers)
+        system = None
+    return replace(made, system=system, messages=messages), tuple(markers)
 
 
 def _marked(message: bytes) -> bytes | None:

@@ -158,6 +158,12 @@ def issued(world: World, at: int = -1) -> list[Any]:
     return list(world.own.windows.values())[at]
 
 
+def messages_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages of a request. In those to GPT-5.6, the system prompt is the first item."""
+    items = list(body.get("input") or body["messages"])
+    return items[1:] if items[0].get("role") == "developer" else items
+
+
 def test_the_providers_summary_takes_the_place_of_what_it_stands_for(world: World) -> None:
     talk = world.talk()
     before = len(world.server.requests)
@@ -173,7 +179,7 @@ def test_the_providers_summary_takes_the_place_of_what_it_stands_for(world: Worl
     assert "## " in done["summary"]
     body = world.next(talk)
     assert blocks(body) == issued(world)[-1:]
-    start = body.get("input") or body["messages"]
+    start = messages_of(body)
     if world.wire == "anthropic":
         assert start[0]["role"] == "assistant"
         assert blocks({"messages": start[:1]}) == issued(world)
@@ -241,7 +247,7 @@ def test_another_provider_gets_the_portable_summary_until_the_switch_back(world:
     world.daemon.call("model/set", session_id=talk.id, model=world.model)
 
     assert blocks(elsewhere) == []
-    first = (elsewhere.get("input") or elsewhere["messages"])[0]
+    first = messages_of(elsewhere)[0]
     assert parts(first)[0]["text"] == done["summary"]
     assert blocks(world.next(talk)) == issued(world)[-1:]
 
@@ -329,7 +335,7 @@ def test_an_import_takes_the_portable_summary_and_says_so(world: World, tmp_path
 
     assert any("only a provider can read" in warning for warning in copy["warnings"])
     other = world.open(str(copy["session_id"]))
-    messages = world.context(other)["messages"]
+    messages = messages_of(world.context(other))
     assert blocks({"messages": messages} if world.wire == "anthropic" else {"input": messages}) == []
     assert parts(messages[0])[0]["text"] == done["summary"]
 
@@ -607,7 +613,7 @@ def test_pinned_messages_stay_word_for_word_after_the_summary(world: World) -> N
 
     assert entry in done["pinned_entry_ids"]
     body = world.next(talk)
-    start = body.get("input") or body["messages"]
+    start = messages_of(body)
     after = len(issued(world)) if world.wire == "openai_responses" else 1
     assert parts(start[after])[0]["text"] == rule
     assert str(body).count(rule) == 1

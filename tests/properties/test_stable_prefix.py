@@ -80,21 +80,28 @@ def bytes_of(context: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+# OpenAI's marks do not move, so they are part of what is compared.
+@pytest.mark.parametrize(
+    ("format", "model", "cache"),
+    [
+        *[pytest.param(format, "anthropic/claude-sonnet-4-5", "off", id=format) for format in FORMATS],
+        pytest.param("openai_responses", "openai/gpt-5.6", "auto", id="openai-marks"),
+    ],
+)
 @given(steps=st.lists(st.one_of(TURNS, BETWEEN), min_size=3, max_size=10))
 @settings(
     max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_a_request_begins_with_the_request_before(
-    daemon: Daemon, format: str, steps: list[tuple[str, Any, str]]
+    daemon: Daemon, format: str, model: str, cache: str, steps: list[tuple[str, Any, str]]
 ) -> None:
     started = daemon.call(
         "session/start",
         persist=False,
-        model="anthropic/claude-sonnet-4-5",
+        model=model,
         system_prompt="Be exact.",
         tools=TOOLS,
-        compaction={**CHARS4, "cache": "off"},
+        compaction={**CHARS4, "cache": cache},
     )
     session_id = started["session_id"]
     before, epoch = "", started.get("epoch")

@@ -99,7 +99,7 @@ export interface GivenSettings {
   max_cost?: number | null;
   /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget. */
   constraint_tokens?: number | null;
-  /** Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients that set their own. */
+  /** Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic; for OpenAI's Responses API `prompt_cache_key`, and from GPT-5.6 on `prompt_cache_breakpoint`). `off`: no; for clients that set their own. */
   cache?: string | null;
   /** Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no. */
   prepare?: string | null;
@@ -786,7 +786,7 @@ export interface ContextCache {
   stable_tokens: number;
   /** The bytes of that beginning: system prompt, tools and whole messages, without marks. */
   stable_bytes: number;
-  /** The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other formats, and if the setting `cache` is `off`. */
+  /** The marks in `messages` and `tools`, in their order: Anthropic's `cache_control`, and OpenAI's `prompt_cache_breakpoint` in `openai_responses` from GPT-5.6 on. OpenAI adds one of its own at the newest message. Empty in other formats, for other models, and if the setting `cache` is `off`. */
   breakpoints: CacheBreakpoint[];
 }
 
@@ -794,8 +794,8 @@ export interface ContextCache {
 export interface CacheBreakpoint {
   /** What ends there: the tools, the system prompt, the summary of a compaction, or a message. */
   at: "tools" | "system" | "summary" | "messages";
-  /** How long the provider keeps it after it was last read. */
-  ttl: "5m" | "1h";
+  /** How long the provider keeps it after it was last read: 30 minutes at OpenAI, another time at Anthropic. */
+  ttl: "5m" | "30m" | "1h";
 }
 
 /** Result of `session/cost`: what the session cost, at list prices, by the usage reports of its requests. A number that is not known is null; it is never guessed. */

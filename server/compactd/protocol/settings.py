@@ -96,8 +96,8 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget."""
     cache: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(CacheChoice))})] | None = None
     """Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks
-    (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients
-    that set their own."""
+    (`cache_control` for Anthropic; for OpenAI's Responses API `prompt_cache_key`, and from GPT-5.6 on
+    `prompt_cache_breakpoint`). `off`: no; for clients that set their own."""
     prepare: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PrepareChoice))})] | None = None
     """Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn
     that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each

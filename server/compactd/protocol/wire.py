@@ -231,8 +231,9 @@ class CacheBreakpoint(Wire, frozen=True, kw_only=True):
 
     at: Literal["tools", "system", "summary", "messages"]
     """What ends there: the tools, the system prompt, the summary of a compaction, or a message."""
-    ttl: Literal["5m", "1h"]
-    """How long the provider keeps it after it was last read."""
+    ttl: Literal["5m", "30m", "1h"]
+    """How long the provider keeps it after it was last read: 30 minutes at OpenAI, another time at
+    Anthropic."""
 
 
 class CostByKind(Wire, frozen=True, kw_only=True):
@@ -331,8 +332,9 @@ class ContextCache(Wire, frozen=True, kw_only=True):
     stable_bytes: int
     """The bytes of that beginning: system prompt, tools and whole messages, without marks."""
     breakpoints: tuple[CacheBreakpoint, ...]
-    """The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other
-    formats, and if the setting `cache` is `off`."""
+    """The marks in `messages` and `tools`, in their order: Anthropic's `cache_control`, and OpenAI's
+    `prompt_cache_breakpoint` in `openai_responses` from GPT-5.6 on. OpenAI adds one of its own at the newest
+    message. Empty in other formats, for other models, and if the setting `cache` is `off`."""
 
 
 class ContextResult(Wire, frozen=True, kw_only=True):

@@ -7,9 +7,11 @@ from hashlib import sha256
 
 from msgspec import Raw, Struct
 
+from compactd.core.cost.cache_rules import has_breakpoints
 from compactd.core.history.entries import is_summary
 from compactd.core.history.projection import Projection
 from compactd.formats.messages.cache_markers import CacheMarker, mark_anthropic
+from compactd.formats.messages.openai_cache_markers import mark_responses
 from compactd.formats.messages.rendering import Rendered
 from compactd.formats.messages.sent_request import common_beginning, fingerprint, first_change
 from compactd.session.session import Session
@@ -47,8 +49,8 @@ def prepare_request(
     request is handed out again, the result is the same again.
 
     `fixed_tokens` are the tokens of the system prompt and the tools. With `marks_system`, the system prompt
-    is also marked, which makes it a list of blocks. No marks are set if the setting `cache` is `off`.
-    O(bytes).
+    is also marked, which makes it a list of blocks for Anthropic, and the first message for OpenAI's models
+    with breakpoints. No marks are set if the setting `cache` is `off`. O(bytes).
     """
     sent = fingerprint(made, projection.tokens + fixed_tokens)
     newest, before = session.last_sent.get(format, (None, None))
@@ -59,13 +61,19 @@ def prepare_request(
     same, stable_bytes, stable_tokens = common_beginning(before, sent)
     system: Raw | None = None
     markers: tuple[CacheMarker, ...] = ()
-    if format == "anthropic" and session.resolved.settings.cache == "auto":
+    first = projection.messages[0] if projection.messages else None
+    has_summary = first is not None and is_summary(first.message)
+    if session.resolved.settings.cache == "off":
+        pass
+    elif format == "anthropic":
         made, system, markers = mark_anthropic(
-            made,
-            starts_with_summary=bool(projection.messages) and is_summary(projection.messages[0].message),
-            last_sent=same,
-            marks_system=marks_system,
+            made, starts_with_summary=has_summary, last_sent=same, marks_system=marks_system
         )
+    elif format == "openai_responses" and has_breakpoints(session.state.model.model or ""):
+        # OpenAI's own summary (`instead`) is sent back as it is.
+        has_summary = has_summary and first is not None and first.instead is None
+        made, markers = mark_responses(made, starts_with_summary=has_summary, marks_system=marks_system)
+    session.marks_system = any(marker.at == "system" for marker in markers)
     cache = CacheState(stable_tokens=stable_tokens, stable_bytes=stable_bytes, markers=markers)
     return PreparedRequest(rendered=made, system=system, cache=cache)
 

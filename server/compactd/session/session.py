@@ -206,6 +206,9 @@ class Session:
         self.last_sent: dict[str, tuple[SentRequest, SentRequest | None]] = {}
         """By format, the newest request that was handed out since this process opened the session, and the
         newest before it that was another one. Only `prompt_cache.prepare_request` sets it."""
+        self.marks_system = False
+        """Whether the newest of these requests marks its system prompt for the provider's prompt cache. Only
+        `prompt_cache.prepare_request` sets it."""
         self.first_change: Part | None = None
         """The first part of the newest of these requests that differs from the one before, other than by
         added messages; None if there is none, or if the newest was already answered."""
@@ -403,9 +406,12 @@ class Session:
     @property
     def cached_head(self) -> int:
         """The tokens at the beginning of a request that stay in the provider's cache if the messages change:
-        the tools, and the system prompt if it can be marked or needs no mark."""
+        the tools, and the system prompt if it can be marked or needs no mark. 0 if only a mark of the system
+        prompt keeps them there, and the newest request has none."""
         system, tools = self.state.fixed
         rules = self.ledger.prices_of(self.state.model.model, self.state.model.base_url).rules
+        if rules is not None and rules.head_needs_mark and not self.marks_system:
+            return 0
         is_marked = self.runs_loop or rules is None or not rules.needs_marks
         return scale_of(self.state, self.counter).tokens(tools + (system if is_marked else 0))
 

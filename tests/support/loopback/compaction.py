@@ -243,7 +243,7 @@ class OpenAICompaction:
         number = len(self.windows) + 1
         users = [item for item in seen.body["input"] if item.get("role") == "user"]
         kept = [
-            {"id": f"msg_{number}_{at}", "type": "message", "role": "user", "status": "completed",
+            {"type": "message", "role": "user", "id": f"msg_{number}_{at}", "status": "completed",
              "content": item["content"]}
             for at, item in enumerate(users)
         ]  # fmt: skip

@@ -43,15 +43,23 @@ class Billed:
     read: int
     written_5m: int
     written_1h: int
+    written_30m: int = 0
+    """Only at OpenAI, whose writes cost as much as Anthropic's for 5 minutes."""
+
+    @property
+    def written(self) -> int:
+        """Return the tokens that were written to the cache."""
+        return self.written_5m + self.written_30m + self.written_1h
 
     @property
     def size(self) -> int:
         """Return the tokens of the whole request."""
-        return self.input + self.read + self.written_5m + self.written_1h
+        return self.input + self.read + self.written
 
     def cost(self, input_price: float) -> float:
         """Return the price of the input, in the unit of `input_price` (that of one token)."""
-        written = self.written_5m * WRITE_PRICES["5m"] + self.written_1h * WRITE_PRICES["1h"]
+        short = (self.written_5m + self.written_30m) * WRITE_PRICES["5m"]
+        written = short + self.written_1h * WRITE_PRICES["1h"]
         return input_price * (self.input + self.read * READ_PRICE + written)
 
 

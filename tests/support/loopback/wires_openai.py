@@ -187,10 +187,12 @@ class Responses:
         return output
 
     def usage(self, answer: Answer) -> Json:
-        prompt = answer.input_tokens + answer.cache_read
+        prompt = answer.input_tokens + answer.cache_read + answer.cache_write
+        # Only newer models report writes.
+        written = {"cache_write_tokens": answer.cache_write} if answer.cache_write else {}
         return {
             "input_tokens": prompt,
-            "input_tokens_details": {"cached_tokens": answer.cache_read},
+            "input_tokens_details": {"cached_tokens": answer.cache_read, **written},
             "output_tokens": answer.output_tokens,
             "output_tokens_details": {"reasoning_tokens": answer.reasoning},
             "total_tokens": prompt + answer.output_tokens,

@@ -51,7 +51,7 @@
 ---@field summary_deadline_s? number|nil The most seconds that a summariser may take, above 0. After that, the next strategy is used.
 ---@field max_cost? number|nil The most US dollars that a session may spend on summaries; 0 or more. Beyond that, no model is asked.
 ---@field constraint_tokens? integer|nil The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget.
----@field cache? string|nil Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic, `prompt_cache_key` for OpenAI's Responses API). `off`: no; for clients that set their own.
+---@field cache? string|nil Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic; for OpenAI's Responses API `prompt_cache_key`, and from GPT-5.6 on `prompt_cache_breakpoint`). `off`: no; for clients that set their own.
 ---@field prepare? string|nil Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no.
 ---@field when? string|nil What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: at present the same as `cost`.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
@@ -452,12 +452,12 @@
 ---@class compactd.ContextCache
 ---@field stable_tokens integer The estimated tokens at the beginning of the request that are the same as in the request before it in this format. 0 if this process of the daemon has handed out none before.
 ---@field stable_bytes integer The bytes of that beginning: system prompt, tools and whole messages, without marks.
----@field breakpoints compactd.CacheBreakpoint[] The marks in `messages` and `tools` (Anthropic's `cache_control`), in their order. Empty in other formats, and if the setting `cache` is `off`.
+---@field breakpoints compactd.CacheBreakpoint[] The marks in `messages` and `tools`, in their order: Anthropic's `cache_control`, and OpenAI's `prompt_cache_breakpoint` in `openai_responses` from GPT-5.6 on. OpenAI adds one of its own at the newest message. Empty in other formats, for other models, and if the setting `cache` is `off`.
 
 --- A place up to which the provider may cache the request.
 ---@class compactd.CacheBreakpoint
 ---@field at "tools"|"system"|"summary"|"messages" What ends there: the tools, the system prompt, the summary of a compaction, or a message.
----@field ttl "5m"|"1h" How long the provider keeps it after it was last read.
+---@field ttl "5m"|"30m"|"1h" How long the provider keeps it after it was last read: 30 minutes at OpenAI, another time at Anthropic.
 
 --- Result of `session/cost`: what the session cost, at list prices, by the usage reports of its requests. A number that is not known is null; it is never guessed.
 ---@class compactd.CostResult

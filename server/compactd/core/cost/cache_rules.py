@@ -24,6 +24,8 @@ class CacheRules(Struct, frozen=True, kw_only=True):
     keeps_head: bool = True
     """Whether system prompt and tools are still read if the messages after them changed. If not, only a whole
     earlier request is read."""
+    head_needs_mark: bool = False
+    """Whether `keeps_head` holds only if the request marks the end of its system prompt."""
     source: str = ""
     """Where the rules come from."""
 
@@ -120,21 +122,23 @@ def _bedrock(name: str) -> CacheRules | None:
 
 
 def _openai(name: str) -> CacheRules:
-    if _has_breakpoints(name):
+    if has_breakpoints(name):
         return CacheRules(
             lifetime_s=_OPENAI_LIFETIME_S,
             minimum_tokens=1_024,
             reports_writes=True,
             # Without breakpoints in the request, there is one: at its newest message (codex#35300).
-            keeps_head=False,
+            head_needs_mark=True,
             source=_OPENAI_PAGE,
         )
     return CacheRules(lifetime_s=None, minimum_tokens=1_024, step_tokens=_OPENAI_STEP, source=_OPENAI_PAGE)
 
 
-def _has_breakpoints(name: str) -> bool:
-    """Return whether this is GPT-5.6 or later. From there on, OpenAI bills writes, and reads only up to where
-    a request marked its prefix."""
+def has_breakpoints(model: str) -> bool:
+    """Return whether this is OpenAI's GPT-5.6 or a later one, with or without the provider before its name.
+    From there on, OpenAI bills writes, takes breakpoints in requests, and reads only up to one of them. Other
+    models reject them. O(1)."""
+    name = model.rpartition("/")[2].lower().replace(".", "-")
     version = name.removeprefix("chatgpt-").removeprefix("gpt-").split("-")
     if not name.startswith(("gpt-", "chatgpt-")) or not version[0].isdecimal():
         return False

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from compactd.formats.messages.rendering import Rendered
 
 Lifetime = Literal["5m", "1h"]
-"""How long the provider keeps what it cached, from the last time it was read."""
+"""How long Anthropic keeps what it cached, from the last time it was read."""
 Place = Literal["tools", "system", "summary", "messages"]
 
 MAX_MARKERS = 4
@@ -47,7 +47,8 @@ class CacheMarker(Struct, frozen=True, kw_only=True):
     """A place up to which the provider may cache the request."""
 
     at: Place
-    ttl: Lifetime
+    ttl: Literal["5m", "30m", "1h"]
+    """How long the provider keeps it from the last time it was read: 30 minutes at OpenAI."""
 
 
 class _Content(Struct):

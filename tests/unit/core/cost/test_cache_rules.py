@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.cost.cache_rules import cache_rules
+from compactd.core.cost.cache_rules import cache_rules, has_breakpoints
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_claude_needs_marks_and_a_minimum_and_reports_what_it_writes(
 
 
 @pytest.mark.parametrize(
-    ("model", "has_breakpoints"),
+    ("model", "breakpoints"),
     [
         ("gpt-5.6", True),
         ("gpt-5.6-sol", True),
@@ -56,14 +56,16 @@ def test_claude_needs_marks_and_a_minimum_and_reports_what_it_writes(
         ("gpt-oss-120b", False),
     ],
 )
-def test_openai_bills_writes_from_gpt_5_6_on(model: str, has_breakpoints: bool) -> None:
+def test_openai_bills_writes_from_gpt_5_6_on(model: str, breakpoints: bool) -> None:
     rules = cache_rules("openai", model)
 
     assert rules is not None
     assert not rules.needs_marks
     assert rules.minimum_tokens == 1_024
-    assert rules.reports_writes is has_breakpoints
-    assert (rules.lifetime_s, rules.step_tokens) == ((1_800.0, 1) if has_breakpoints else (None, 128))
+    assert rules.reports_writes is breakpoints
+    assert has_breakpoints(model) is has_breakpoints(f"openai/{model}") is breakpoints
+    assert (rules.keeps_head, rules.head_needs_mark) == (True, breakpoints)
+    assert (rules.lifetime_s, rules.step_tokens) == ((1_800.0, 1) if breakpoints else (None, 128))
 
 
 def test_the_other_caches_and_no_rule_for_a_model_that_nobody_documents() -> None:
@@ -89,3 +91,4 @@ def test_the_other_caches_and_no_rule_for_a_model_that_nobody_documents() -> Non
     assert cache_rules("amazon-bedrock", "qwen.qwen3-coder-480b-a35b-v1:0") is None
     assert cache_rules("ollama", "qwen2.5-coder:7b") is None
     assert cache_rules(None, "") is None
+    assert not any(map(has_breakpoints, ("", "claude-opus-5-6", "gemini-6", "my-gpt-6")))

@@ -80,7 +80,7 @@ def pruning_pays(session: Session, pruning: Pruning) -> bool:
         saved=pruning.tokens_saved,
         behind=behind - pruning.tokens_saved,
         requests=session.state.rhythm.requests,
-        is_cold=_is_cold(session) is True,
+        is_cold=is_cold(session) is True,
         rates=rates,
     )
 
@@ -119,7 +119,7 @@ def _policy(session: Session) -> PolicyDecision:
             growth=rhythm.growth(),
             requests=rhythm.requests,
             grown=round(slope * (state.estimated_size - left)),
-            is_cold=_is_cold(session),
+            is_cold=is_cold(session),
             summary_cost=summary_cost,
         )
 
@@ -147,7 +147,8 @@ def _rates(session: Session) -> Rates | str:
     return rates if rates.cache_read > 0 else "the model's prices are zero"
 
 
-def _is_cold(session: Session) -> bool | None:
+def is_cold(session: Session) -> bool | None:
+    """Return whether the provider's cache of the session has expired; None if that is not known. O(1)."""
     rhythm, found = session.state.rhythm, session.lookup
     if rhythm.is_other_model:
         return True

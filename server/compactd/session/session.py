@@ -22,6 +22,7 @@ from compactd.core.budget.settings import Resolved
 from compactd.core.budget.untrusted import resolve
 from compactd.core.budget.usage_report import context_usage, scale_of, size_of, token_usage, window_of
 from compactd.core.cost.ledger import Ledger
+from compactd.core.cost.lifetime import Lifetime
 from compactd.core.cost.price import rounded
 from compactd.core.history.append import AppendPlan, AppendRequest, plan_append
 from compactd.core.history.entries import (
@@ -206,6 +207,9 @@ class Session:
         self.last_sent: dict[str, tuple[SentRequest, SentRequest | None]] = {}
         """By format, the newest request that was handed out since this process opened the session, and the
         newest before it that was another one. Only `prompt_cache.prepare_request` sets it."""
+        self.cache_lifetime: tuple[int, Lifetime] | None = None
+        """For how long the newest request was marked for Anthropic's cache, and how many requests had been
+        answered before. Only `prompt_cache.choose_session_lifetime` sets it."""
         self.first_change: Part | None = None
         """The first part of the newest of these requests that differs from the one before, other than by
         added messages; None if there is none, or if the newest was already answered."""

@@ -18,7 +18,7 @@ from tests.support.own_loop import MODELS, TOOLS, Talk, environment
 from tests.support.talk import CHARS4, assistant, user
 
 SYSTEM = "You read files and say what is in them. " * 400
-PROMPTS = 12
+PROMPTS = 9
 MINUTE = 60.0
 PROGRAM = Path(__file__).parents[1] / "support" / "clocked_daemon.py"
 
@@ -98,7 +98,7 @@ def test_with_pauses_of_ten_minutes_auto_is_cheaper_than_five_minutes(spawn: Spa
     fixed = talked(spawn, tmp_path / "5m", pauses, "5m")
 
     assert len(auto.bills) == len(fixed.bills) == PROMPTS
-    assert auto.total() < 0.6 * fixed.total()
+    assert auto.total() < 0.7 * fixed.total()
     # Once an hour is chosen, it stays, and everything is read.
     lasting = [one.written_1h > 0 for one in auto.bills]
     assert lasting == sorted(lasting)

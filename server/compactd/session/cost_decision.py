@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from compactd.core.cost.cache_rules import cache_rules
+from compactd.core.cost.cache_rules import ONE_HOUR_S, cache_rules
 from compactd.core.cost.policy import (
     KEPT_TOKENS,
     PolicyDecision,
@@ -144,6 +144,9 @@ def _rates(session: Session) -> Rates | str:
     if cache_rules(found.provider, found.model) is None:
         return f"the rules of the prompt cache of {found.model} are not known"
     rates = rates_of(found.pricing, session.budget_status().used)
+    if session.bill().lifetime_s == ONE_HOUR_S:
+        # The next request is written for an hour too, so its writes have that price.
+        rates = replace(rates, cache_write_5m=rates.cache_write_1h)
     return rates if rates.cache_read > 0 else "the model's prices are zero"
 
 

@@ -19,8 +19,9 @@ ADDED = ("reason", "payback_turns", "cold")
 class Working:
     """An agent that works in a session and reports its usage."""
 
-    def __init__(self, daemon: Daemon, model: str = PRICED, **settings: Any) -> None:
-        self.daemon = daemon
+    def __init__(self, daemon: Daemon, model: str = PRICED, *, written_1h: int = 0, **settings: Any) -> None:
+        """`written_1h`: how many tokens each request writes to the cache for an hour."""
+        self.daemon, self.written_1h = daemon, written_1h
         compaction = {**CHARS4, "when": "cost", **settings}
         started = daemon.call("session/start", model=model, system_prompt=SYSTEM, compaction=compaction)
         self.id = started["session_id"]
@@ -33,7 +34,13 @@ class Working:
         self.daemon.call("session/append", session_id=self.id, messages=[user(20, self.seed)])
         begun = self.daemon.call("turn/begin", session_id=self.id)
         size = self.size()
-        usage = {"input_tokens": 10, "cache_read_tokens": size - 10, "output_tokens": tokens}
+        usage = {
+            "input_tokens": 10,
+            "cache_read_tokens": size - 10 - self.written_1h,
+            "cache_write_tokens": self.written_1h,
+            "cache_write_1h_tokens": self.written_1h,
+            "output_tokens": tokens,
+        }
         self.daemon.call(
             "turn/end", session_id=self.id, messages=[assistant(tokens, seed=self.seed)], usage=usage
         )
@@ -69,6 +76,14 @@ def test_a_session_compacts_at_about_the_cheapest_mark_and_says_why(daemon: Daem
     assert "pays back after" in last["decision"]["reason"]
     assert 0 < last["decision"]["payback_turns"] < 20
     assert last["decision"]["cold"] is False
+
+
+def test_a_session_that_writes_for_an_hour_compacts_later(daemon: Daemon) -> None:
+    *_, last = Working(daemon, written_1h=1_000).turns_until_compacted(60)
+
+    # As above, with 6 instead of 3.75 dollars for a million written tokens: √(2 · 22,000 · 6 · 2,000 ÷ 0.3) =
+    # 42,000 more than the 22,000 that are left.
+    assert 62_000 <= last["compaction"]["tokens_before"] <= 70_000
 
 
 def test_the_next_compaction_comes_after_as_much_growth_again(daemon: Daemon) -> None:

@@ -99,7 +99,7 @@ export interface GivenSettings {
   max_cost?: number | null;
   /** The most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view contains word for word; 0 or more. If not all fit, the newest are kept. The default is 1,000 or half of `target_tokens`, whichever is more, or without a target half of the summary's budget. */
   constraint_tokens?: number | null;
-  /** Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic; for OpenAI's Responses API `prompt_cache_key`, and from GPT-5.6 on `prompt_cache_breakpoint`). `off`: no; for clients that set their own. */
+  /** Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks (`cache_control` for Anthropic; for OpenAI's Responses API `prompt_cache_key`, and from GPT-5.6 on `prompt_cache_breakpoint`). Anthropic keeps what it cached for 5 minutes or, at a higher price, for an hour: `auto` chooses what costs less with the pauses that the session has made so far. `5m` or `1h`: the same, always with this lifetime. `off`: no marks; for clients that set their own. */
   cache?: string | null;
   /** Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no. */
   prepare?: string | null;

@@ -11,7 +11,12 @@ from compactd.core.models.lookup import WANT_REASONING
 from compactd.formats.messages.base import render
 from compactd.models.providers.provider import Finished, ModelRequest, Provider
 from compactd.protocol.messages import ToolCall
-from compactd.session.prompt_cache import PreparedRequest, cache_key, prepare_request
+from compactd.session.prompt_cache import (
+    PreparedRequest,
+    cache_key,
+    choose_session_lifetime,
+    prepare_request,
+)
 from compactd.session.provider_summary import summary_chooser
 from compactd.session.session import Session
 
@@ -45,6 +50,7 @@ async def next_request(
         session.state.model.model,
         summary_chooser(session, provider.shape),
     )
+    lifetime = choose_session_lifetime(session)
     session.note_sent_epoch(view.epoch)
     reasoning = provider.name in WANT_REASONING
     fixed = sum(session.state.fixed)
@@ -53,7 +59,13 @@ async def next_request(
         projection = choose(project(view.items, counter), view.items)
         made = render(provider.shape, system, tools, projection, name, with_reasoning=reasoning)
         return prepare_request(
-            session, provider.shape, made, projection, fixed_tokens=fixed, marks_system=True
+            session,
+            provider.shape,
+            made,
+            projection,
+            fixed_tokens=fixed,
+            lifetime=lifetime,
+            marks_system=True,
         )
 
     prepared = await session.host.in_worker(prepare)

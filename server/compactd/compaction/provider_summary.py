@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd.compaction.summarizer import cost_so_far
+from compactd.core.cost.lifetime import Lifetime
 from compactd.core.history.entries import Item, ProviderSummary
 from compactd.core.history.projection import project
 from compactd.core.planning.plan import Plan
@@ -36,7 +37,7 @@ from compactd.formats.messages.rendering import Rendered
 from compactd.models.providers.provider import Finished, ModelRequest, Provider, Retrying
 from compactd.protocol.errors import NoProvider, ProviderFailed
 from compactd.protocol.messages import Opaque, Retry, Tool
-from compactd.session.prompt_cache import cache_key
+from compactd.session.prompt_cache import cache_key, choose_session_lifetime
 from compactd.session.provider_summary import ChooseSummary, summary_chooser
 from compactd.session.session import Session
 
@@ -143,6 +144,7 @@ async def _request(session: Session, plan: Plan, found: ProviderCompaction) -> P
         tools=session.tools(),
         choose=summary_chooser(session, found.provider.shape),
         key=cache_key(session, found.provider.shape),
+        lifetime=choose_session_lifetime(session),
     )
     request = await session.host.in_worker(prepare)
     finished: Finished | None = None
@@ -188,6 +190,7 @@ def _prepare(
     tools: Sequence[Tool],
     choose: ChooseSummary,
     key: str | None,
+    lifetime: Lifetime,
 ) -> ModelRequest:
     """Return the request: the same beginning as the session's requests have, so that the provider can read it
     from its cache."""
@@ -201,8 +204,8 @@ def _prepare(
         )
     made = render_anthropic(system, tools, projection, found.name, to_compact=True)
     marked: Raw | None = None
-    if settings.cache == "auto":
-        made, marked = _mark_sent(made, starts_with_summary=plan.merged is not None)
+    if settings.cache != "off":
+        made, marked = _mark_sent(made, lifetime=lifetime, starts_with_summary=plan.merged is not None)
     return ModelRequest(
         model=found.model,
         system=made.system if marked is None else marked,
@@ -214,7 +217,9 @@ def _prepare(
     )
 
 
-def _mark_sent(made: Rendered, *, starts_with_summary: bool) -> tuple[Rendered, Raw | None]:
+def _mark_sent(
+    made: Rendered, *, lifetime: Lifetime, starts_with_summary: bool
+) -> tuple[Rendered, Raw | None]:
     """Return the request to Anthropic with marks for its prompt cache, and the marked system prompt. The last
     mark is on the last user message, because a request of the session ended there. What follows is not
     marked: nobody will read it from the cache again."""
@@ -223,6 +228,7 @@ def _mark_sent(made: Rendered, *, starts_with_summary: bool) -> tuple[Rendered, 
         replace(made, messages=made.messages[:end]),
         starts_with_summary=starts_with_summary,
         last_sent=0,
+        lifetime=lifetime,
         marks_system=True,
     )
     return replace(marked, messages=[*marked.messages, *made.messages[end:]]), system

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 Profile = Literal["default", "opal", "go-agent", "klaude", "evmts", "opencode"]
 StrategyChoice = Literal["auto", "summarize", "provider", "extract", "truncate"]
-CacheChoice = Literal["auto", "off"]
+CacheChoice = Literal["auto", "5m", "1h", "off"]
 PrepareChoice = Literal["auto", "off"]
 WhenChoice = Literal["window", "cost", "auto"]
 Estimator = Literal["auto", "chars4", "tokenizer"]
@@ -97,7 +97,9 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(CacheChoice))})] | None = None
     """Whether requests are marked for the provider's prompt cache. `auto`: yes, if the provider wants marks
     (`cache_control` for Anthropic; for OpenAI's Responses API `prompt_cache_key`, and from GPT-5.6 on
-    `prompt_cache_breakpoint`). `off`: no; for clients that set their own."""
+    `prompt_cache_breakpoint`). Anthropic keeps what it cached for 5 minutes or, at a higher price, for an
+    hour: `auto` chooses what costs less with the pauses that the session has made so far. `5m` or `1h`: the
+    same, always with this lifetime. `off`: no marks; for clients that set their own."""
     prepare: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(PrepareChoice))})] | None = None
     """Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn
     that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from compactd.core.cost.cache_rules import cache_rules
+from compactd.core.cost.cache_rules import ONE_HOUR_S, cache_rules
 from compactd.core.cost.policy import (
     KEPT_TOKENS,
     PolicyDecision,
@@ -80,7 +80,7 @@ def pruning_pays(session: Session, pruning: Pruning) -> bool:
         saved=pruning.tokens_saved,
         behind=behind - pruning.tokens_saved,
         requests=session.state.rhythm.requests,
-        is_cold=_is_cold(session) is True,
+        is_cold=is_cold(session) is True,
         rates=rates,
     )
 
@@ -119,7 +119,7 @@ def _policy(session: Session) -> PolicyDecision:
             growth=rhythm.growth(),
             requests=rhythm.requests,
             grown=round(slope * (state.estimated_size - left)),
-            is_cold=_is_cold(session),
+            is_cold=is_cold(session),
             summary_cost=summary_cost,
         )
 
@@ -144,10 +144,14 @@ def _rates(session: Session) -> Rates | str:
     if cache_rules(found.provider, found.model) is None:
         return f"the rules of the prompt cache of {found.model} are not known"
     rates = rates_of(found.pricing, session.budget_status().used)
+    if session.bill().lifetime_s == ONE_HOUR_S:
+        # The next request is written for an hour too, so its writes have that price.
+        rates = replace(rates, cache_write_5m=rates.cache_write_1h)
     return rates if rates.cache_read > 0 else "the model's prices are zero"
 
 
-def _is_cold(session: Session) -> bool | None:
+def is_cold(session: Session) -> bool | None:
+    """Return whether the provider's cache of the session has expired; None if that is not known. O(1)."""
     rhythm, found = session.state.rhythm, session.lookup
     if rhythm.is_other_model:
         return True

@@ -22,6 +22,7 @@ from compactd.core.budget.settings import Resolved
 from compactd.core.budget.untrusted import resolve
 from compactd.core.budget.usage_report import context_usage, scale_of, size_of, token_usage, window_of
 from compactd.core.cost.ledger import Ledger
+from compactd.core.cost.lifetime import Lifetime
 from compactd.core.cost.price import rounded
 from compactd.core.history.append import AppendPlan, AppendRequest, plan_append
 from compactd.core.history.entries import (
@@ -209,6 +210,9 @@ class Session:
         self.marks_system = False
         """Whether the newest of these requests marks its system prompt for the provider's prompt cache. Only
         `prompt_cache.prepare_request` sets it."""
+        self.cache_lifetime: tuple[int, Lifetime] | None = None
+        """For how long the newest request was marked for Anthropic's cache, and how many requests had been
+        answered before. Only `prompt_cache.choose_session_lifetime` sets it."""
         self.first_change: Part | None = None
         """The first part of the newest of these requests that differs from the one before, other than by
         added messages; None if there is none, or if the newest was already answered."""

@@ -31,6 +31,8 @@ class Answer:
     output_tokens: int = 5
     cache_read: int = 0
     cache_write: int = 0
+    cache_write_1h: int = 0
+    """Those of `cache_write` that stay for an hour. Only Anthropic's report names them."""
     reasoning: int = 0
     stop: str = "stop"
     """`stop`, `length`, `refusal`, `content_filter`, `context_window`, `none` (no reason at all), or a

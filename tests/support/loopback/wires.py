@@ -98,9 +98,14 @@ class Messages:
         return self.STOPS.get(answer.stop, answer.stop)
 
     def usage(self, answer: Answer) -> Json:
+        parts = {
+            "ephemeral_5m_input_tokens": answer.cache_write - answer.cache_write_1h,
+            "ephemeral_1h_input_tokens": answer.cache_write_1h,
+        }
         return {
             "input_tokens": answer.input_tokens,
             "cache_creation_input_tokens": answer.cache_write,
+            **({"cache_creation": parts} if answer.cache_write_1h else {}),
             "cache_read_input_tokens": answer.cache_read,
             "output_tokens": answer.output_tokens,
         }

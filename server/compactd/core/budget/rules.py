@@ -201,7 +201,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The most tokens of a summary for the user's constraints, word for word. None means the default of
     `core/constraints/constraints.py`."""
     cache: CacheChoice = "auto"
-    """Whether requests are marked for the provider's prompt cache."""
+    """Whether requests are marked for the provider's prompt cache, and for how long."""
     prepare: PrepareChoice = "auto"
     """Whether compactions are prepared before they are due."""
     when: WhenChoice = "window"

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
+from compactd.core.cost.lifetime import Pauses
 from compactd.core.cost.rhythm import Rhythm
 from compactd.core.history.active_steps import ActiveSteps, ViewStep, line_to
 from compactd.core.history.calibration import Calibrator
@@ -122,6 +123,7 @@ class SessionState:
         self.unused_summary_cost = 0.0
         """What models' summaries cost that were not used, in US dollars."""
         self.rhythm = Rhythm()
+        self.pauses = Pauses()
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
         self.base: int | None = None
@@ -278,6 +280,7 @@ class SessionState:
                 self.model, self.rejected, self.reported_window = entry, None, None
                 self.sighting = None
                 self.rhythm.note_model()
+                self.pauses.note_change()
                 if entry.epoch != self.epoch:
                     self._forget_base(entry.epoch)
             case SettingsSet():
@@ -376,6 +379,9 @@ class SessionState:
             self.unused_summary_cost += entry.summary_cost
             self.usage_log.add_summary(usage, entry.model, entry.summary_cost or None)
         self.reported_window = usage.context_window or self.reported_window
+        size = context_size(usage)
+        if size and not entry.is_side and entry.summary_cost is None:
+            self.pauses.note_request(entry.at, size - usage.cache_read_tokens)
         if not entry.is_base or entry.epoch != self.epoch:
             return
         last, self.last_report = self.last_report, entry
@@ -445,6 +451,7 @@ class SessionState:
     def _change_view(self, epoch: int, *, is_prune: bool = False) -> None:
         self._forget_base(epoch)
         self._rebuild()
+        self.pauses.note_change()
         if is_prune:
             self.rhythm.note_prune()
         else:

@@ -14,7 +14,7 @@ from compactd.formats.messages.base import render
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams, StorageFailed
 from compactd.session.cost_report import cost_report
-from compactd.session.prompt_cache import prepare_request
+from compactd.session.prompt_cache import choose_session_lifetime, prepare_request
 from compactd.session.provider_summary import summary_chooser
 from compactd.session.search import search
 
@@ -33,6 +33,7 @@ class ReadHandlers(HandlerGroup):
         counter, model, format = session.counter, state.model.model, params.format or "neutral"
         choose = summary_chooser(session, format)
         reasoning = session.lookup is not None and session.lookup.provider in WANT_REASONING
+        lifetime = choose_session_lifetime(session)
         session.note_sent_epoch(view.epoch)
 
         def context() -> wire.ContextResult:
@@ -40,7 +41,9 @@ class ReadHandlers(HandlerGroup):
             made = render(format, system, tools, projection, model, with_reasoning=reasoning)
             told: wire.ContextCache | UnsetType = UNSET
             if format != "neutral":
-                prepared = prepare_request(session, format, made, projection, fixed_tokens=fixed)
+                prepared = prepare_request(
+                    session, format, made, projection, fixed_tokens=fixed, lifetime=lifetime
+                )
                 made, cache = prepared.rendered, prepared.cache
                 told = wire.ContextCache(
                     stable_tokens=cache.stable_tokens,

@@ -11,6 +11,7 @@ are:
 - `messages`: at the end of the last message. Also at the end of the message that was last in the request
   before, if more than 20 blocks follow it.
 
+All markers of a request have the same lifetime. (Anthropic rejects one for an hour after one for 5 minutes.)
 A marker is no part of what the provider compares, so it may move from request to request.
 """
 
@@ -23,10 +24,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from compactd.core.cost.lifetime import Lifetime
 from compactd.formats.messages.rendering import Rendered
 
-Lifetime = Literal["5m", "1h"]
-"""How long Anthropic keeps what it cached, from the last time it was read."""
 Place = Literal["tools", "system", "summary", "messages"]
 
 MAX_MARKERS = 4

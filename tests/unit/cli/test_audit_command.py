@@ -123,7 +123,7 @@ def test_all_counts_a_request_of_two_files_once_and_agrees_with_usage(tmp_path: 
     assert "`compactd audit FILE` shows one of them in full" in text.lines
     assert (audit["lost"]["compactions"], audit["lost"]["constraints"]) == (1, 1)
     assert audit["policy"]["requests"] == 6
-    assert text.lines[-1].startswith("1 compaction lost 1 of 1 constraint")
+    assert text.lines[-1].startswith("1 compaction: the context no longer has the words of 1 of 1 constraint")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100])

@@ -210,4 +210,4 @@ def show_losses(page: Page, losses: Sequence[Loss]) -> None:
     """Print what all compactions lost."""
     if losses:
         page.line()
-        page.line(f"{plural(len(losses), 'compaction')} {losses_text(losses)}")
+        page.line(f"{plural(len(losses), 'compaction')}: {losses_text(losses)}")

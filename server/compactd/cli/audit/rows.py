@@ -125,22 +125,27 @@ def size_text(size: CompactionSize) -> str:
 
 def losses_text(losses: Sequence[Loss]) -> str:
     """Return what compactions lost together, as one line."""
-    parts = []
+    told, unspoken = [], []
     constraints = sum(one.constraints_before for one in losses)
     tasks = sum(one.tasks_before for one in losses)
     facts = sum(one.facts_used_again for one in losses)
     if constraints:
-        parts.append(
+        unspoken.append(
             f"{sum(len(one.constraints) for one in losses):,} of {plural(constraints, 'constraint')}"
         )
     if tasks:
-        parts.append(f"{sum(len(one.tasks) for one in losses):,} of {plural(tasks, 'open task')}")
+        unspoken.append(f"{sum(len(one.tasks) for one in losses):,} of {plural(tasks, 'open task')}")
+    if unspoken:
+        told.append(f"the context no longer has the words of {' and '.join(unspoken)}")
     if facts:
         lost = sum(one.facts_lost for one in losses)
-        parts.append(f"{lost:,} of {plural(facts, 'fact')} used again later")
-    told = f"lost {', '.join(parts)}" if parts else "lost nothing that was needed later"
-    files = sum(one.files_read_again for one in losses)
-    return told + (f"; {plural(files, 'file')} read again" if files else "")
+        told.append(
+            f"of {plural(facts, 'fact')} that the agent used again later,"
+            f" {lost:,} {'was' if lost == 1 else 'were'} no longer in its context"
+        )
+    if files := sum(one.files_read_again for one in losses):
+        told.append(f"{plural(files, 'file')} read again")
+    return "; ".join(told) or "nothing that was needed later is missing"
 
 
 def policy_text(policy: Replay | NoReplay) -> str:

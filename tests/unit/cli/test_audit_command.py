@@ -61,7 +61,7 @@ def test_the_bill_comes_first_then_the_rebuilds_and_what_was_lost(tmp_path: Path
         "total        215,138   $1.07",
         "18 % of the input came from the cache.",
     ]
-    assert "4 rebuilds of 121,000 tokens, 69 % of all tokens written to the cache" in seen.lines
+    assert "4 rebuilds of 121,003 tokens, 69 % of all tokens written to the cache" in seen.lines
     assert "2026-01-02 00:06  6 min  50,000  $0.29  expired" in seen.lines
     assert "2026-01-02 00:07   10 s  20,000  $0.07  other model" in seen.lines
     assert "- 2026-01-02 00:07  auto 90,000 → 19,003 tokens" in seen.lines
@@ -85,7 +85,7 @@ def test_json_has_the_same_numbers(tmp_path: Path, session: Path) -> None:
     assert {one["cause"]: one["tokens"] for one in found["by_cause"]} == {
         "expired": 50_000,
         "unknown": 42_000,
-        "compaction": 9_000,
+        "compaction": 9_003,
         "model": 20_000,
     }
     assert found["compactions"][0]["lost"]["constraints"] == [RULE]

@@ -25,9 +25,9 @@ def unknown_facts(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
         told.append(
             "The file shows no system prompt or tools, so a rebuild after a change of them is unknown."
         )
-    if usage.not_reported:
+    if usage.not_reported or (total.cache_read and not total.cache_write):
         told.append(
-            "The agent reports no cache writes: they are part of the input, and rebuilds are an estimate."
+            "The file reports no cache writes: they are part of the input, and rebuilds are an estimate."
         )
     unsure = [
         model

@@ -13,7 +13,14 @@ from compactd.cli.audit.losses import Loss, losses_of
 from compactd.cli.audit.render import table
 from compactd.cli.audit.replay import ASSUMPTIONS, NoReplay, Replay, replay
 from compactd.cli.audit.result import Json, bill_fields, cause_fields, loss_sums, policy_fields
-from compactd.cli.audit.rows import CAUSE_TEXTS, dollars, losses_text, policy_text, share_text
+from compactd.cli.audit.rows import (
+    CAUSE_TEXTS,
+    after_prompts_text,
+    dollars,
+    losses_text,
+    policy_text,
+    share_text,
+)
 from compactd.cli.audit.trail import MAIN, Trail, read_trail
 from compactd.cli.framework.exit_codes import CommandError
 from compactd.cli.framework.load_file import read_bytes
@@ -188,6 +195,8 @@ def _show_rebuilds(page: Page, found: AllSessions, rebuilds: Sequence[AuditedReb
     cost = sum_or_none([one.cost_usd for one in rebuilds])
     causes.append(("total", f"{len(rebuilds):,}", f"{everything:,}", dollars(cost)))
     table(page, [("cause", "rebuilds", "tokens", "extra cost"), *causes], "<>>>", optional=(1,))
+    if told := after_prompts_text(rebuilds):
+        page.line(told)
     page.line()
     ranked = sorted(found.bills, key=lambda bill: (-(bill.rebuilt_usd or 0.0), -bill.rebuilt_tokens))
     shown = [bill for bill in ranked if bill.rebuilds][:MAX_SESSIONS]

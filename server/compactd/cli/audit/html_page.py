@@ -13,6 +13,7 @@ from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    after_prompts_text,
     cause_text,
     dollars,
     gap_text,
@@ -157,6 +158,7 @@ def _rebuilds(bill: Bill, zone: tzinfo | None) -> str:
     heads = ("answered", "after", "tokens", "extra cost", "cause", "line")
     return (
         _table(("cause", "rebuilds", "tokens", "extra cost"), [*causes, total], (1, 2, 3), has_total=True)
+        + f'<p class="hint">{escape(after_prompts_text(bill.rebuilds))}</p>'
         + f"<details><summary>All {len(rows):,}, in order</summary>"
         + f"{_table(heads, rows, (1, 2, 3, 5))}</details>"
     )

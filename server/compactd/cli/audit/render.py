@@ -11,6 +11,7 @@ from compactd.cli.audit.replay import ASSUMPTIONS, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    after_prompts_text,
     cause_text,
     dollars,
     gap_text,
@@ -74,6 +75,8 @@ def _show_causes(page: Page, bill: Bill) -> None:
             ("total", f"{len(bill.rebuilds):,}", f"{bill.rebuilt_tokens:,}", dollars(bill.rebuilt_usd))
         )
     table(page, [("cause", "rebuilds", "tokens", "extra cost"), *rows], "<>>>", optional=(1,))
+    if told := after_prompts_text(bill.rebuilds):
+        page.line(told)
 
 
 def _show_rebuilds(

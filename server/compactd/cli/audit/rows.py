@@ -11,6 +11,7 @@ from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize
 from compactd.cli.audit.losses import Loss
 from compactd.cli.audit.not_told import name_list
 from compactd.cli.audit.replay import NoReplay, Replay
+from compactd.cli.audit.trail import AFTER_A_PROMPT
 from compactd.cli.framework.page import plural
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.table import cost_text
@@ -111,9 +112,25 @@ def gap_text(gap_s: float | None) -> str:
 
 
 def cause_text(rebuild: AuditedRebuild) -> str:
-    """Return the cause of a rebuild. If it is unknown, also what else the file shows before it."""
+    """Return the cause of a rebuild, and in brackets: whether its cache had expired too, or, if the cause is
+    unknown, what else the file shows before it."""
     text = CAUSE_TEXTS[rebuild.cause]
-    return f"{text} ({', '.join(rebuild.seen)})" if rebuild.cause == "unknown" and rebuild.seen else text
+    if rebuild.cause == "unknown" and rebuild.seen:
+        return f"{text} ({', '.join(rebuild.seen)})"
+    return f"{text} (expired too)" if rebuild.has_expired and rebuild.cause != "expired" else text
+
+
+def after_prompts_text(rebuilds: Sequence[AuditedRebuild]) -> str:
+    """Return how many rebuilds of unknown cause came right after a prompt, as a sentence; empty if none
+    did."""
+    unknown = [one for one in rebuilds if one.cause == "unknown"]
+    after = sum(AFTER_A_PROMPT in one.seen for one in unknown)
+    if not after:
+        return ""
+    if len(unknown) == 1:
+        return "The unknown one is the first request after a prompt."
+    verb = "is" if after == 1 else "are"
+    return f"{after:,} of the {len(unknown):,} unknown ones {verb} the first request after a prompt."
 
 
 def size_text(size: CompactionSize) -> str:

@@ -24,7 +24,8 @@ MAIN = ""
 """The name of the conversation with the user. Every sub-agent's has another one."""
 
 BoundaryKind = Literal["compaction", "prune"]
-Sight = Literal["resumed", "new version", "thinking changed"]
+AFTER_A_PROMPT = "after a prompt"
+Sight = Literal["resumed", "new version", "thinking changed", "after a prompt"]
 """What else a file shows between two requests. It may have changed the system prompt, the tools or the
 request, but the file does not say so."""
 

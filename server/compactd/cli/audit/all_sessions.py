@@ -11,7 +11,7 @@ from compactd.cli.agent_files.places import AgentFile
 from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize, bill_of, by_cause, sum_or_none
 from compactd.cli.audit.losses import Loss, losses_of
 from compactd.cli.audit.render import table
-from compactd.cli.audit.replay import ASSUMPTIONS, NoReplay, Replay, replay
+from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, NoReplay, Replay, replay
 from compactd.cli.audit.result import Json, bill_fields, cause_fields, loss_sums, policy_fields
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
@@ -68,6 +68,7 @@ class AllSessions(Struct, frozen=True, kw_only=True):
             requests=sum(one.requests for one in known),
             compactions=sum(one.compactions for one in known),
             recorded_compactions=sum(one.recorded_compactions for one in known),
+            side_requests=sum(one.side_requests for one in known),
         )
 
     @property
@@ -180,6 +181,7 @@ def show_all(page: Page, found: AllSessions, prices: PriceList) -> None:
         page.line()
         page.line(f"with compactd's policy: {policy_text(found.policy)}")
         page.row("", ASSUMPTIONS, columns=2)
+        page.row("", POLICY, columns=2)
 
 
 def _show_rebuilds(page: Page, found: AllSessions, rebuilds: Sequence[AuditedRebuild]) -> None:

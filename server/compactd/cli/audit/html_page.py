@@ -9,7 +9,7 @@ from datetime import tzinfo
 
 from compactd.cli.audit.bill import Bill, CostPoint
 from compactd.cli.audit.not_told import name_list
-from compactd.cli.audit.replay import ASSUMPTIONS, Replay
+from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
@@ -192,7 +192,10 @@ def _policy(audit: Audit) -> str:
         if not text.endswith(".")
         else f"<p>{escape(text)}</p>"
     )
-    return told + (f'<p class="hint">{escape(ASSUMPTIONS)}</p>' if isinstance(audit.policy, Replay) else "")
+    if not isinstance(audit.policy, Replay):
+        return told
+    hints = (POLICY,) if audit.policy.is_same else (ASSUMPTIONS, POLICY)
+    return told + "".join(f'<p class="hint">{escape(hint)}</p>' for hint in hints)
 
 
 def _table(

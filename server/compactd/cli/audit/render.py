@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from compactd.cli.audit.bill import AuditedRebuild, Bill
 from compactd.cli.audit.not_told import name_list
-from compactd.cli.audit.replay import ASSUMPTIONS, Replay
+from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
@@ -125,7 +125,9 @@ def show_rest(page: Page, audit: Audit, zone: tzinfo | None) -> None:
     page.line()
     page.line(f"with compactd's policy: {policy_text(audit.policy)}")
     if isinstance(audit.policy, Replay):
-        page.row("", ASSUMPTIONS, columns=2)
+        if not audit.policy.is_same:
+            page.row("", ASSUMPTIONS, columns=2)
+        page.row("", POLICY, columns=2)
     if audit.bill.unknown:
         page.line()
         page.line("what the file does not say")

@@ -182,5 +182,6 @@ def policy_fields(policy: Replay | NoReplay) -> Json:
         "requests": policy.requests,
         "compactions": policy.compactions,
         "recorded_compactions": policy.recorded_compactions,
+        "side_requests": policy.side_requests,
         "assumptions": ASSUMPTIONS,
     }

@@ -169,10 +169,15 @@ def policy_text(policy: Replay | NoReplay) -> str:
     """Return what compactd's policy would have cost, as one sentence."""
     if isinstance(policy, NoReplay):
         return f"unknown: {policy.reason[0].lower()}{policy.reason[1:]}"
+    covered = plural(policy.requests, "request")
+    if policy.side_requests:
+        covered += f" (without {policy.side_requests:,} of sub-agents)"
+    if policy.is_same:
+        return f"no difference for {covered}: neither the agent nor the policy compacts"
     return (
-        f"about {dollars(policy.estimate_usd)} instead of {dollars(policy.recorded_usd)} for"
-        f" {plural(policy.requests, 'request')}, with {plural(policy.compactions, 'compaction')} instead of"
-        f" {policy.recorded_compactions:,} (estimate)"
+        f"about {dollars(policy.estimate_usd)} instead of {dollars(policy.recorded_usd)} for {covered},"
+        f" with {plural(policy.compactions, 'compaction')} instead of {policy.recorded_compactions:,}"
+        " (estimate)"
     )
 
 

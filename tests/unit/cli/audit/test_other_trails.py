@@ -95,7 +95,10 @@ def test_a_changed_thinking_level_of_pi_is_told_if_it_was_set_before_the_prompt(
         agent="pi",
     )
 
-    assert [one.seen for one in bill.rebuilds] == [("after a prompt",), ("after a prompt", "thinking changed")]
+    assert [one.seen for one in bill.rebuilds] == [
+        ("after a prompt",),
+        ("after a prompt", "thinking changed"),
+    ]
 
 
 def test_an_answer_of_pi_without_tokens_may_have_used_the_cache() -> None:

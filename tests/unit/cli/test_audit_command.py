@@ -61,9 +61,10 @@ def test_the_bill_comes_first_then_the_rebuilds_and_what_was_lost(tmp_path: Path
         "total        215,138   $1.07",
         "18 % of the input came from the cache.",
     ]
-    assert "4 rebuilds of 121,003 tokens, 69 % of all tokens written to the cache" in seen.lines
-    assert "2026-01-02 00:06  6 min  50,000  $0.29  expired" in seen.lines
-    assert "2026-01-02 00:07   10 s  20,000  $0.07  other model" in seen.lines
+    told = "4 rebuilds of the cache, together 121,003 tokens, 69 % of all tokens written to the cache"
+    assert told in seen.lines
+    assert "2026-01-02 00:06  6 min  50,000       $0.29  expired" in seen.lines
+    assert "2026-01-02 00:07   10 s  20,000       $0.07  other model" in seen.lines
     assert "- 2026-01-02 00:07  auto 90,000 → 19,003 tokens" in seen.lines
     assert f"    constraint: {RULE}" in seen.lines
     assert any(line.startswith("with compactd's policy: about $") for line in seen.lines)

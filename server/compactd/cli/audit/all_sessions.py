@@ -90,7 +90,7 @@ class AllSessions(Struct, frozen=True, kw_only=True):
         report writes; None if none does."""
         own = [bill for bill in self.bills if bill.rewritten_share is not None]
         written = sum(bill.total.cache_write for bill in own)
-        return min(1.0, sum(bill.rebuilt_tokens for bill in own) / written) if written else None
+        return sum(bill.rebuilt_tokens for bill in own) / written if written else None
 
 
 def read_all(files: Sequence[AgentFile], prices: PriceList, told: Callable[[str], None]) -> AllSessions:

@@ -138,11 +138,11 @@ class Bill(Struct, frozen=True, kw_only=True):
     @property
     def rewritten_share(self) -> float | None:
         """Which share of all tokens that were written to the cache was written again, 0 to 1; None if writes
-        are not reported or there are none."""
+        are not reported, if there are none, or if some rebuilds wrote nothing."""
         written = self.total.cache_write
-        if not self.total.cache_write_is_reported or not written:
+        if not self.total.cache_write_is_reported or not written or self.rebuilt_tokens > written:
             return None
-        return min(1.0, self.rebuilt_tokens / written)
+        return self.rebuilt_tokens / written
 
 
 def sum_or_none(amounts: Sequence[float | None]) -> float | None:

@@ -15,6 +15,7 @@ from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
     after_prompts_text,
     cause_text,
+    chain_text,
     dollars,
     gap_text,
     kind_rows,
@@ -150,12 +151,12 @@ def _rebuilds(bill: Bill, zone: tzinfo | None) -> str:
             gap_text(one.gap_s),
             f"{one.tokens:,}",
             dollars(one.cost_usd),
-            cause_text(one) + (", sub-agent" if one.chain else ""),
+            cause_text(one) + chain_text(bill.agent, one.chain),
             "" if one.line is None else f"{one.line:,}",
         )
         for one in bill.rebuilds
     ]
-    heads = ("answered", "after", "tokens", "extra cost", "cause", "line")
+    heads = ("answered", "pause", "tokens", "extra cost", "cause", "line")
     return (
         _table(("cause", "rebuilds", "tokens", "extra cost"), [*causes, total], (1, 2, 3), has_total=True)
         + f'<p class="hint">{escape(after_prompts_text(bill.rebuilds))}</p>'

@@ -13,6 +13,7 @@ from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
     after_prompts_text,
     cause_text,
+    chain_text,
     dollars,
     gap_text,
     kind_rows,
@@ -62,7 +63,7 @@ def show_bill(page: Page, bill: Bill, prices: PriceList, zone: tzinfo | None) ->
         page.line()
         _show_causes(page, bill)
         page.line()
-        _show_rebuilds(page, bill.rebuilds, zone, is_narrow=is_narrow)
+        _show_rebuilds(page, bill.agent, bill.rebuilds, zone, is_narrow=is_narrow)
 
 
 def _show_causes(page: Page, bill: Bill) -> None:
@@ -80,10 +81,12 @@ def _show_causes(page: Page, bill: Bill) -> None:
 
 
 def _show_rebuilds(
-    page: Page, rebuilds: Sequence[AuditedRebuild], zone: tzinfo | None, *, is_narrow: bool
+    page: Page, agent: str, rebuilds: Sequence[AuditedRebuild], zone: tzinfo | None, *, is_narrow: bool
 ) -> None:
     listed = set(sorted(range(len(rebuilds)), key=lambda at: -rebuilds[at].tokens)[:MAX_REBUILDS])
-    rows: list[tuple[str, ...]] = [("answered", "after", "tokens", "cost", "cause")]
+    rows: list[tuple[str, ...]] = [
+        ("answered", "pause", "tokens", "cost" if is_narrow else "extra cost", "cause")
+    ]
     for at, one in enumerate(rebuilds):
         if at in listed:
             rows.append(
@@ -93,10 +96,13 @@ def _show_rebuilds(
                     short(one.tokens) if is_narrow else f"{one.tokens:,}",
                     dollars(one.cost_usd),
                     (CAUSE_TEXTS[one.cause] if is_narrow else cause_text(one))
-                    + (", sub-agent" if one.chain and not is_narrow else ""),
+                    + ("" if is_narrow else chain_text(agent, one.chain)),
                 )
             )
-    table(page, rows, "<>>><", optional=(1,))
+    if all(one.at is None for one in rebuilds):
+        table(page, [row[2:] for row in rows], ">><")
+    else:
+        table(page, rows, "<>>><", optional=(1,))
     more = len(rebuilds) - len(listed)
     if more:
         page.line(f"{plural(more, 'smaller one is', 'smaller ones are')} not listed; --json lists all")

@@ -170,6 +170,8 @@ def _cost(step: _Step, context: int, held: int, rates: Rates) -> float:
 
 def _steps(trail: Trail, prices: PriceList) -> list[_Step] | NoReplay:
     usage = trail.usage
+    if usage.agent == "aider":
+        return NoReplay(reason="The file has many chats, and aider chooses the files of each request.")
     own = [
         (request, place)
         for request, place in zip(usage.requests, trail.places, strict=True)

@@ -28,6 +28,8 @@ CAUSE_TEXTS: dict[Cause, str] = {
     "unknown": "unknown",
 }
 """Cause -> its name in texts."""
+MIN_DIFFERENCE_USD = 0.01
+"""If the rows and the total differ by less, nothing is said."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
@@ -72,6 +74,8 @@ def price_notes(bill: Bill, prices: PriceList) -> list[str]:
         told.append(f"Cost at list prices: compactd's registry ({prices.source}), {prices.as_of}.")
     if total.cost_reports:
         told.append(f"* The session file reports ${total.reported_usd:,.2f} of the total itself.")
+        if bill.costs.total and abs(bill.costs.total - (total.cost_usd or 0.0)) >= MIN_DIFFERENCE_USD:
+            told.append("The rows are at list prices, so they do not add up to the total.")
     if bill.unpriced:
         names = name_list([name for name, _ in bill.unpriced])
         told.append(f"+ No price is known for {total.unpriced_tokens:,} tokens of {names}.")
@@ -118,6 +122,13 @@ def cause_text(rebuild: AuditedRebuild) -> str:
     if rebuild.cause == "unknown" and rebuild.seen:
         return f"{text} ({', '.join(rebuild.seen)})"
     return f"{text} (expired too)" if rebuild.has_expired and rebuild.cause != "expired" else text
+
+
+def chain_text(agent: str, chain: str) -> str:
+    """Return what to say after a cause about the conversation; empty for the one with the user."""
+    if not chain:
+        return ""
+    return f", {chain}" if agent == "aider" else ", sub-agent"
 
 
 def after_prompts_text(rebuilds: Sequence[AuditedRebuild]) -> str:
@@ -187,4 +198,5 @@ def rebuild_text(bill: Bill) -> str:
         return "no rebuild of the cache"
     share = bill.rewritten_share
     of = "" if share is None else f", {share_text(share)} of all tokens written to the cache"
-    return f"{plural(len(bill.rebuilds), 'rebuild')} of {bill.rebuilt_tokens:,} tokens{of}"
+    together = "of" if len(bill.rebuilds) == 1 else "of the cache, together"
+    return f"{plural(len(bill.rebuilds), 'rebuild')} {together} {bill.rebuilt_tokens:,} tokens{of}"

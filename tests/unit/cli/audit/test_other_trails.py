@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from compactd.cli.audit.bill import bill_of
+from compactd.cli.audit.replay import NoReplay, replay
 from compactd.cli.audit.rows import kind_rows
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
@@ -171,6 +172,9 @@ def test_aider_writes_no_time_of_a_request() -> None:
     trail = read_trail(data, FileUsage(agent="aider", session_id="s"))
 
     assert [place.at for place in trail.places] == [None, None, None]
+    assert [place.chain for place in trail.places] == ["chat 1", "chat 2", "chat 2"]
+    assert causes(bill_of(trail, PriceList())) == [("chat 2", "unknown")]
+    assert isinstance(replay(trail, PriceList()), NoReplay)
     assert not trail.shows_compactions
 
 

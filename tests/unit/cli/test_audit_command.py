@@ -61,9 +61,10 @@ def test_the_bill_comes_first_then_the_rebuilds_and_what_was_lost(tmp_path: Path
         "total        215,138   $1.07",
         "18 % of the input came from the cache.",
     ]
-    assert "4 rebuilds of 121,000 tokens, 69 % of all tokens written to the cache" in seen.lines
-    assert "2026-01-02 00:06  6 min  50,000  $0.29  expired" in seen.lines
-    assert "2026-01-02 00:07   10 s  20,000  $0.07  other model" in seen.lines
+    told = "4 rebuilds of the cache, together 121,003 tokens, 69 % of all tokens written to the cache"
+    assert told in seen.lines
+    assert "2026-01-02 00:06  6 min  50,000       $0.29  expired" in seen.lines
+    assert "2026-01-02 00:07   10 s  20,000       $0.07  other model" in seen.lines
     assert "- 2026-01-02 00:07  auto 90,000 → 19,003 tokens" in seen.lines
     assert f"    constraint: {RULE}" in seen.lines
     assert any(line.startswith("with compactd's policy: about $") for line in seen.lines)
@@ -85,7 +86,7 @@ def test_json_has_the_same_numbers(tmp_path: Path, session: Path) -> None:
     assert {one["cause"]: one["tokens"] for one in found["by_cause"]} == {
         "expired": 50_000,
         "unknown": 42_000,
-        "compaction": 9_000,
+        "compaction": 9_003,
         "model": 20_000,
     }
     assert found["compactions"][0]["lost"]["constraints"] == [RULE]
@@ -123,7 +124,7 @@ def test_all_counts_a_request_of_two_files_once_and_agrees_with_usage(tmp_path: 
     assert "`compactd audit FILE` shows one of them in full" in text.lines
     assert (audit["lost"]["compactions"], audit["lost"]["constraints"]) == (1, 1)
     assert audit["policy"]["requests"] == 6
-    assert text.lines[-1].startswith("1 compaction lost 1 of 1 constraint")
+    assert text.lines[-1].startswith("1 compaction: the context no longer has the words of 1 of 1 constraint")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100])

@@ -11,9 +11,16 @@ from compactd.cli.agent_files.places import AgentFile
 from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize, bill_of, by_cause, sum_or_none
 from compactd.cli.audit.losses import Loss, losses_of
 from compactd.cli.audit.render import table
-from compactd.cli.audit.replay import ASSUMPTIONS, NoReplay, Replay, replay
+from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, NoReplay, Replay, replay
 from compactd.cli.audit.result import Json, bill_fields, cause_fields, loss_sums, policy_fields
-from compactd.cli.audit.rows import CAUSE_TEXTS, dollars, losses_text, policy_text, share_text
+from compactd.cli.audit.rows import (
+    CAUSE_TEXTS,
+    after_prompts_text,
+    dollars,
+    losses_text,
+    policy_text,
+    share_text,
+)
 from compactd.cli.audit.trail import MAIN, Trail, read_trail
 from compactd.cli.framework.exit_codes import CommandError
 from compactd.cli.framework.load_file import read_bytes
@@ -61,6 +68,7 @@ class AllSessions(Struct, frozen=True, kw_only=True):
             requests=sum(one.requests for one in known),
             compactions=sum(one.compactions for one in known),
             recorded_compactions=sum(one.recorded_compactions for one in known),
+            side_requests=sum(one.side_requests for one in known),
         )
 
     @property
@@ -82,7 +90,7 @@ class AllSessions(Struct, frozen=True, kw_only=True):
         report writes; None if none does."""
         own = [bill for bill in self.bills if bill.rewritten_share is not None]
         written = sum(bill.total.cache_write for bill in own)
-        return min(1.0, sum(bill.rebuilt_tokens for bill in own) / written) if written else None
+        return sum(bill.rebuilt_tokens for bill in own) / written if written else None
 
 
 def read_all(files: Sequence[AgentFile], prices: PriceList, told: Callable[[str], None]) -> AllSessions:
@@ -173,6 +181,7 @@ def show_all(page: Page, found: AllSessions, prices: PriceList) -> None:
         page.line()
         page.line(f"with compactd's policy: {policy_text(found.policy)}")
         page.row("", ASSUMPTIONS, columns=2)
+        page.row("", POLICY, columns=2)
 
 
 def _show_rebuilds(page: Page, found: AllSessions, rebuilds: Sequence[AuditedRebuild]) -> None:
@@ -188,6 +197,8 @@ def _show_rebuilds(page: Page, found: AllSessions, rebuilds: Sequence[AuditedReb
     cost = sum_or_none([one.cost_usd for one in rebuilds])
     causes.append(("total", f"{len(rebuilds):,}", f"{everything:,}", dollars(cost)))
     table(page, [("cause", "rebuilds", "tokens", "extra cost"), *causes], "<>>>", optional=(1,))
+    if told := after_prompts_text(rebuilds):
+        page.line(told)
     page.line()
     ranked = sorted(found.bills, key=lambda bill: (-(bill.rebuilt_usd or 0.0), -bill.rebuilt_tokens))
     shown = [bill for bill in ranked if bill.rebuilds][:MAX_SESSIONS]
@@ -210,4 +221,4 @@ def show_losses(page: Page, losses: Sequence[Loss]) -> None:
     """Print what all compactions lost."""
     if losses:
         page.line()
-        page.line(f"{plural(len(losses), 'compaction')} {losses_text(losses)}")
+        page.line(f"{plural(len(losses), 'compaction')}: {losses_text(losses)}")

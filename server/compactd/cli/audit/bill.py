@@ -53,6 +53,8 @@ class AuditedRebuild(Struct, frozen=True, kw_only=True):
     """Which sub-agent's conversation it is; empty for the conversation with the user."""
     seen: tuple[Sight, ...] = ()
     """What else the file shows before it."""
+    has_expired: bool = False
+    """Whether the cache had expired too, although another cause counts."""
 
 
 class CauseSum(Struct, frozen=True, kw_only=True):
@@ -136,11 +138,11 @@ class Bill(Struct, frozen=True, kw_only=True):
     @property
     def rewritten_share(self) -> float | None:
         """Which share of all tokens that were written to the cache was written again, 0 to 1; None if writes
-        are not reported or there are none."""
+        are not reported, if there are none, or if some rebuilds wrote nothing."""
         written = self.total.cache_write
-        if not self.total.cache_write_is_reported or not written:
+        if not self.total.cache_write_is_reported or not written or self.rebuilt_tokens > written:
             return None
-        return min(1.0, self.rebuilt_tokens / written)
+        return self.rebuilt_tokens / written
 
 
 def sum_or_none(amounts: Sequence[float | None]) -> float | None:
@@ -183,6 +185,8 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
         numbers[place.chain] = numbers.get(place.chain, 0) + is_counted
         ledger = ledgers.setdefault(place.chain, Ledger())
         used_at = _used_at(ledger.last, place, touched.get(place.chain))
+        gap = _gap(used_at, place.at)
+        has_expired = gap is not None and ledger.lifetime_s is not None and gap > ledger.lifetime_s
         if context_size(billed.usage):
             found = _rebuild(ledger, billed, used_at)
             touched.pop(place.chain, None)
@@ -211,11 +215,12 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
                     cost_usd=found.cost,
                     model=billed.model,
                     at=place.at,
-                    gap_s=_gap(used_at, place.at),
+                    gap_s=gap,
                     line=place.line,
                     entry_id=place.entry_id,
                     chain=place.chain,
                     seen=place.seen,
+                    has_expired=has_expired,
                 )
             )
     return Bill(

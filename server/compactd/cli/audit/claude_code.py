@@ -13,12 +13,14 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.cli.audit.trail import MAIN, Place, TrailBuilder, seconds_of
+from compactd.cli.audit.trail import AFTER_A_PROMPT, MAIN, Place, TrailBuilder, seconds_of
 
 _Number = int | float | None
 
 _INTERRUPTED = b'"[Request interrupted by user]"'
 """The text of a user record that follows a request which the user interrupted."""
+_AGENT_TEXTS = ("<local-command", "<task-notification", "<bash-")
+"""How texts of the agent begin that it writes in the place of a prompt."""
 _RESUMED = b'"SessionStart:resume"'
 """The name of the hooks that run when a session is resumed, in the records of these hooks."""
 
@@ -26,6 +28,10 @@ _RESUMED = b'"SessionStart:resume"'
 class _Creation(Struct):
     ephemeral_5m_input_tokens: _Number = None
     ephemeral_1h_input_tokens: _Number = None
+
+
+class _Block(Struct):
+    type: str = ""
 
 
 class _Usage(Struct):
@@ -38,6 +44,10 @@ class _Message(Struct):
     usage: _Usage | None = None
 
 
+class _UserMessage(Struct):
+    content: str | list[_Block] = ""
+
+
 class _Record(Struct, rename="camel"):
     type: str = ""
     subtype: str | None = None
@@ -47,6 +57,7 @@ class _Record(Struct, rename="camel"):
     version: str | None = None
     is_sidechain: bool | None = None
     is_compact_summary: bool | None = None
+    is_meta: bool | None = None
     agent_id: str | None = None
     message: Raw = Raw()
     data: Raw = Raw()
@@ -67,6 +78,7 @@ class _Metadata(Struct, rename="camel"):
 
 _record = msgspec.json.Decoder(_Record).decode
 _message = msgspec.json.Decoder(_Message).decode
+_user_message = msgspec.json.Decoder(_UserMessage).decode
 _progress = msgspec.json.Decoder(_Progress).decode
 _metadata = msgspec.json.Decoder(_Metadata).decode
 
@@ -126,6 +138,8 @@ class ClaudeCodeFollower:
             self._builder.touch(chain, seconds_of(record.timestamp))
         elif record.type == "system":
             self._boundary(number, record, chain)
+        elif record.type == "user" and record.message and _is_prompt(record):
+            self._builder.see(chain, AFTER_A_PROMPT)
         if record.is_compact_summary:
             if chain not in self._is_compacted:
                 # Versions before 1.0.50 or so wrote no boundary.
@@ -172,6 +186,16 @@ class ClaudeCodeFollower:
         )
         if kind == "compact_boundary":
             self._is_compacted.add(chain)
+
+
+def _is_prompt(record: _Record) -> bool:
+    """Return whether a record of a user has a prompt, and not the results of tools or a text of the agent."""
+    if record.is_meta or record.is_compact_summary:
+        return False
+    content = _user_message(record.message).content
+    if isinstance(content, str):
+        return not content.startswith(_AGENT_TEXTS)
+    return bool(content) and all(block.type in ("text", "image", "document") for block in content)
 
 
 def _contradicts(usage: _Usage) -> bool:

@@ -9,11 +9,13 @@ from datetime import tzinfo
 
 from compactd.cli.audit.bill import Bill, CostPoint
 from compactd.cli.audit.not_told import name_list
-from compactd.cli.audit.replay import ASSUMPTIONS, Replay
+from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    after_prompts_text,
     cause_text,
+    chain_text,
     dollars,
     gap_text,
     kind_rows,
@@ -149,14 +151,15 @@ def _rebuilds(bill: Bill, zone: tzinfo | None) -> str:
             gap_text(one.gap_s),
             f"{one.tokens:,}",
             dollars(one.cost_usd),
-            cause_text(one) + (", sub-agent" if one.chain else ""),
+            cause_text(one) + chain_text(bill.agent, one.chain),
             "" if one.line is None else f"{one.line:,}",
         )
         for one in bill.rebuilds
     ]
-    heads = ("answered", "after", "tokens", "extra cost", "cause", "line")
+    heads = ("answered", "pause", "tokens", "extra cost", "cause", "line")
     return (
         _table(("cause", "rebuilds", "tokens", "extra cost"), [*causes, total], (1, 2, 3), has_total=True)
+        + f'<p class="hint">{escape(after_prompts_text(bill.rebuilds))}</p>'
         + f"<details><summary>All {len(rows):,}, in order</summary>"
         + f"{_table(heads, rows, (1, 2, 3, 5))}</details>"
     )
@@ -190,7 +193,10 @@ def _policy(audit: Audit) -> str:
         if not text.endswith(".")
         else f"<p>{escape(text)}</p>"
     )
-    return told + (f'<p class="hint">{escape(ASSUMPTIONS)}</p>' if isinstance(audit.policy, Replay) else "")
+    if not isinstance(audit.policy, Replay):
+        return told
+    hints = (POLICY,) if audit.policy.is_same else (ASSUMPTIONS, POLICY)
+    return told + "".join(f'<p class="hint">{escape(hint)}</p>' for hint in hints)
 
 
 def _table(

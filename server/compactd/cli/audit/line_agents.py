@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Raw, Struct, field
 
-from compactd.cli.audit.trail import MAIN, Follower, Place, TrailBuilder, seconds_of
+from compactd.cli.audit.trail import AFTER_A_PROMPT, MAIN, Follower, Place, TrailBuilder, seconds_of
 
 _Time = str | int | float | None
 
@@ -105,6 +105,8 @@ class PiFollower:
             message = _pi_message(record.message)
             own = seconds_of(message.timestamp)
             place = Place(at=at if own is None else own, line=number, entry_id=record.id)
+            if message.role == "user":
+                self._builder.see(MAIN, AFTER_A_PROMPT)
             if message.role != "assistant":
                 self._asked_at = self._level
                 return

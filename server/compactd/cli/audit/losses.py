@@ -1,7 +1,8 @@
 """Measure what an agent's compactions lost: the user's constraints, open tasks, and facts used again later.
 
-Each quantity has one function. What counts as lost is what the hook would restore
-(`integrations/hooks/lost_facts.py`).
+Each quantity has one function. A constraint is lost if the hook would restore it
+(`integrations/hooks/lost_facts.py`) and the context does not have its words: to restore one too many does no
+harm, but to say that it is lost would be wrong. A task in a file cannot be lost by a compaction.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from compactd.core.authors.authors import is_typed
 from compactd.core.constraints.constraints import Constraint, constraints_of
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, is_summary
+from compactd.core.text.atoms import COMMON_WORDS
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.work.state import WorkReader
 from compactd.formats.files.detect import read
@@ -23,8 +25,9 @@ from compactd.integrations.hooks.transcript_steps import CompactionStep, steps_o
 from compactd.protocol.messages import Message
 from compactd.protocol.work import PlanTask
 
-TASK_WORDS_SHARE = 0.75
-"""A task is in a text if the text contains at least this share of the task's words."""
+TOLD_SHARE = 0.5
+"""A constraint or task counts as lost only if the context has fewer than this share of its words, apart from
+common ones: what is said in other words shares some, and who accuses must be sure."""
 _MIN_WORD_CHARS = 3
 _WORD_CHARS = 6
 """How many characters of a word are compared, so that `balance` and `balanced` are the same."""
@@ -36,13 +39,13 @@ class Loss(Struct, frozen=True, kw_only=True):
     messages: int
     """How many messages it removed."""
     constraints: tuple[str, ...]
-    """The user's constraints in force that the context lacks since this compaction."""
+    """The user's constraints in force whose words the context does not have since this compaction."""
     constraints_before: int
     """How many constraints were in the context before it."""
     tasks: tuple[str, ...]
-    """The unfinished tasks of the agent's plan that the context lacks."""
+    """The unfinished tasks of the agent's plan whose words the context does not have."""
     tasks_before: int
-    """How many unfinished tasks the plan had."""
+    """How many unfinished tasks the plan had, unless it is in a file."""
     facts_used_again: int
     """How many facts (paths, names, numbers) of the removed messages the agent wrote again later, before the
     next compaction."""
@@ -100,7 +103,8 @@ def losses_of(
         stayed = {items[position].entry_id for position in compaction.stayed if position < len(until)}
         parts = separate(gone, compaction.summary, compaction.stays, typed=typed, stayed=stayed)
         said, absent = lost_constraints(until, compaction, typed, stayed, lost_before)
-        unfinished, missing = lost_tasks(work.work().plan, _text_of(parts.shown))
+        plan = () if work.has_plan_in_file else work.work().plan
+        unfinished, missing = lost_tasks(plan, told_words(parts))
         used, lost = lost_facts(gone, parts, later, cache)
         losses.append(
             Loss(
@@ -132,15 +136,30 @@ def lost_constraints(
     parts = separate(until, compaction.summary, compaction.stays, typed=typed, stayed=stayed)
     said = constraints_of(until)
     held = [one for one in said.in_force if one.text not in lost_before]
-    absent = absent_constraints(said, compaction.summary, parts.left)
-    return len(held), tuple(one for one in absent if one.text not in lost_before)
+    absent = [
+        one for one in absent_constraints(said, compaction.summary, parts.left) if one.text not in lost_before
+    ]
+    told = told_words(parts) if absent else frozenset[str]()
+    return len(held), tuple(one for one in absent if not is_told(one.text, told))
 
 
-def lost_tasks(plan: Sequence[PlanTask], known: str) -> tuple[list[PlanTask], list[PlanTask]]:
-    """Return (the unfinished tasks of a plan, those of them that the text `known` does not contain)."""
-    words = _words(known)
+def lost_tasks(plan: Sequence[PlanTask], told: frozenset[str]) -> tuple[list[PlanTask], list[PlanTask]]:
+    """Return (the unfinished tasks of a plan, those of them that are not told in a context with the words
+    `told`)."""
     unfinished = [task for task in plan if task.status in ("open", "in_progress")]
-    return unfinished, [task for task in unfinished if not _contains(words, task.text)]
+    return unfinished, [task for task in unfinished if not is_told(task.text, told)]
+
+
+def told_words(parts: SeparatedMessages) -> frozenset[str]:
+    """Return the words of the context after a compaction. O(its length)."""
+    return _words(_text_of(parts.shown))
+
+
+def is_told(text: str, told: frozenset[str]) -> bool:
+    """Return whether a constraint or task may be in a context with the words `told`, in whatever markup, case
+    and order. A text without telling words may be."""
+    wanted = _words(text)
+    return len(wanted & told) >= TOLD_SHARE * len(wanted)
 
 
 def lost_facts(
@@ -236,14 +255,14 @@ def _text_of(items: Sequence[Item]) -> str:
     return "\n".join(join_text_blocks(item.message.content) for item in items)
 
 
-def _words(text: str) -> set[str]:
+def _words(text: str) -> frozenset[str]:
+    """Return the beginnings of the words in a text, without short and common ones."""
     kept = "".join(char if char.isalnum() else " " for char in text.casefold())
-    return {word[:_WORD_CHARS] for word in kept.split() if len(word) >= _MIN_WORD_CHARS}
-
-
-def _contains(words: set[str], task: str) -> bool:
-    wanted = _words(task)
-    return len(wanted & words) >= TASK_WORDS_SHARE * len(wanted)
+    return frozenset(
+        word[:_WORD_CHARS]
+        for word in kept.split()
+        if len(word) >= _MIN_WORD_CHARS and word not in COMMON_WORDS
+    )
 
 
 def _atoms(items: Sequence[Item], cache: FactCache) -> frozenset[int]:

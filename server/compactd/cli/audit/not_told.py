@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compactd.cli.audit.trail import Trail
-from compactd.cli.framework.page import one_line
+from compactd.cli.framework.page import one_line, plural
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import Request
 from compactd.cli.usage.totals import Sum
@@ -25,14 +25,17 @@ def unknown_facts(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
         told.append(
             "The file shows no system prompt or tools, so a rebuild after a change of them is unknown."
         )
-    if usage.not_reported:
+    if usage.not_reported or (total.cache_read and not total.cache_write):
         told.append(
-            "The agent reports no cache writes: they are part of the input, and rebuilds are an estimate."
+            "The file reports no cache writes: they are part of the input, and rebuilds are an estimate."
         )
+    used = {request.model for request in usage.requests}
     unsure = [
         model
-        for provider, model in usage.models
-        if model and ((rules := cache_rules(provider or None, model)) is None or rules.lifetime_s is None)
+        for number, (provider, model) in enumerate(usage.models)
+        if number in used
+        and model
+        and ((rules := cache_rules(provider or None, model)) is None or rules.lifetime_s is None)
     ]
     if unsure:
         told.append(
@@ -44,7 +47,7 @@ def unknown_facts(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
         told.append(f"{undated:,} of {len(trail.places):,} requests have no time.")
     if _goes_back(trail):
         told.append("The clock went back: no time between those requests is known.")
-    if any(prices.find(provider, model) is None for provider, model in usage.models):
+    if any(prices.find(*usage.models[number]) is None for number in used):
         told.append("For a model without a known price, the cost of its requests and rebuilds is not known.")
     if usage.agent == "claude-code" and _has_early_reports(usage.requests):
         told.append("Most reports were written before their answer was complete, so the output is too low.")
@@ -54,7 +57,13 @@ def unknown_facts(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
             " sum counts."
         )
     if usage.unreadable:
-        told.append(f"{usage.unreadable:,} damaged lines with a usage report are left out.")
+        lines = plural(usage.unreadable, "damaged line")
+        told.append(f"{lines} with a usage report {'is' if usage.unreadable == 1 else 'are'} left out.")
+    if usage.agent == "aider":
+        told.append(
+            "The file has one chat after the other. Each counts as a conversation of its own, with its own"
+            " cache; which files aider sent is not known, so neither is why a cache was built again."
+        )
     if not trail.shows_compactions:
         told.append("The file does not show compactions.")
     elif usage.agent != "opencode" and any(one.kind == "compaction" for one in trail.boundaries):

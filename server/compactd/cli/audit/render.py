@@ -7,11 +7,13 @@ from datetime import tzinfo
 
 from compactd.cli.audit.bill import AuditedRebuild, Bill
 from compactd.cli.audit.not_told import name_list
-from compactd.cli.audit.replay import ASSUMPTIONS, Replay
+from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
     CAUSE_TEXTS,
+    after_prompts_text,
     cause_text,
+    chain_text,
     dollars,
     gap_text,
     kind_rows,
@@ -61,7 +63,7 @@ def show_bill(page: Page, bill: Bill, prices: PriceList, zone: tzinfo | None) ->
         page.line()
         _show_causes(page, bill)
         page.line()
-        _show_rebuilds(page, bill.rebuilds, zone, is_narrow=is_narrow)
+        _show_rebuilds(page, bill.agent, bill.rebuilds, zone, is_narrow=is_narrow)
 
 
 def _show_causes(page: Page, bill: Bill) -> None:
@@ -74,13 +76,17 @@ def _show_causes(page: Page, bill: Bill) -> None:
             ("total", f"{len(bill.rebuilds):,}", f"{bill.rebuilt_tokens:,}", dollars(bill.rebuilt_usd))
         )
     table(page, [("cause", "rebuilds", "tokens", "extra cost"), *rows], "<>>>", optional=(1,))
+    if told := after_prompts_text(bill.rebuilds):
+        page.line(told)
 
 
 def _show_rebuilds(
-    page: Page, rebuilds: Sequence[AuditedRebuild], zone: tzinfo | None, *, is_narrow: bool
+    page: Page, agent: str, rebuilds: Sequence[AuditedRebuild], zone: tzinfo | None, *, is_narrow: bool
 ) -> None:
     listed = set(sorted(range(len(rebuilds)), key=lambda at: -rebuilds[at].tokens)[:MAX_REBUILDS])
-    rows: list[tuple[str, ...]] = [("answered", "after", "tokens", "cost", "cause")]
+    rows: list[tuple[str, ...]] = [
+        ("answered", "pause", "tokens", "cost" if is_narrow else "extra cost", "cause")
+    ]
     for at, one in enumerate(rebuilds):
         if at in listed:
             rows.append(
@@ -90,10 +96,13 @@ def _show_rebuilds(
                     short(one.tokens) if is_narrow else f"{one.tokens:,}",
                     dollars(one.cost_usd),
                     (CAUSE_TEXTS[one.cause] if is_narrow else cause_text(one))
-                    + (", sub-agent" if one.chain and not is_narrow else ""),
+                    + ("" if is_narrow else chain_text(agent, one.chain)),
                 )
             )
-    table(page, rows, "<>>><", optional=(1,))
+    if all(one.at is None for one in rebuilds):
+        table(page, [row[2:] for row in rows], ">><")
+    else:
+        table(page, rows, "<>>><", optional=(1,))
     more = len(rebuilds) - len(listed)
     if more:
         page.line(f"{plural(more, 'smaller one is', 'smaller ones are')} not listed; --json lists all")
@@ -122,7 +131,9 @@ def show_rest(page: Page, audit: Audit, zone: tzinfo | None) -> None:
     page.line()
     page.line(f"with compactd's policy: {policy_text(audit.policy)}")
     if isinstance(audit.policy, Replay):
-        page.row("", ASSUMPTIONS, columns=2)
+        if not audit.policy.is_same:
+            page.row("", ASSUMPTIONS, columns=2)
+        page.row("", POLICY, columns=2)
     if audit.bill.unknown:
         page.line()
         page.line("what the file does not say")

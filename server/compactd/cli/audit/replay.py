@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.cli.audit.bill import usage_of
 from compactd.cli.audit.trail import MAIN, Place, Trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import Request
 from compactd.core.cost.cache_rules import ONE_HOUR_S, cache_rules
-from compactd.core.cost.policy import KEPT_TOKENS, REREAD_SHARE, PolicyDecision, Situation, decide
+from compactd.core.cost.policy import (
+    KEPT_TOKENS,
+    MAX_REREAD_TOKENS,
+    REREAD_SHARE,
+    PolicyDecision,
+    Situation,
+    decide,
+)
 from compactd.core.cost.price import Rates, price, rates_of
 from compactd.core.models.lookup import Pricing
 from compactd.core.tokens.usage import context_size
@@ -29,11 +37,20 @@ HEAD_SHARE = 0.5
 request."""
 
 ASSUMPTIONS = (
-    "The same requests with the same growth; a compaction without a model leaves"
-    f" {KEPT_TOKENS:,} tokens of messages; {100 * REREAD_SHARE:.0f} % of what it removes is read again; no"
-    " request becomes larger than the largest was; the cache breaks where it did."
+    "We assume that each request would have added as many tokens as it did, and that the cache would have"
+    " failed at the same requests, apart from those after the agent's own compactions. A compaction is made"
+    f" without a model, so it costs no request; it leaves {KEPT_TOKENS:,} tokens of messages. The agent reads"
+    f" {100 * REREAD_SHARE:.0f} % of what it removes again, at most {MAX_REREAD_TOKENS:,} tokens. A request"
+    " that would be larger than the largest of the session is compacted first. Both sides are at list prices,"
+    " without the requests that wrote the agent's own summaries. What more compactions lose is not part of"
+    " the estimate; docs/cost.md has measurements of both."
 )
-"""What the estimate assumes, in one sentence."""
+"""What the estimate assumes."""
+POLICY = (
+    'The policy is the setting `when = "cost"` (docs/howto/cache.md). It needs a program that lets compactd'
+    " compact; agents such as Claude Code decide themselves when they compact."
+)
+"""What the policy is, and who can use it."""
 
 
 class Replay(Struct, frozen=True, kw_only=True):
@@ -47,6 +64,13 @@ class Replay(Struct, frozen=True, kw_only=True):
     compactions: int
     """How often compactd would have compacted."""
     recorded_compactions: int
+    side_requests: int = 0
+    """How many requests of sub-agents are left out."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether there is no compaction on either side, so that nothing differs."""
+        return not self.compactions and not self.recorded_compactions
 
 
 class NoReplay(Struct, frozen=True, kw_only=True):
@@ -73,6 +97,16 @@ def replay(
     trail: Trail, prices: PriceList, decision: Callable[[Situation, Rates], PolicyDecision] = decide
 ) -> Replay | NoReplay:
     """Return the estimate for a file. `decision`: the policy. O(requests)."""
+    found = simulate(trail, prices, decision)
+    if isinstance(found, Replay) and found.is_same:
+        return replace(found, estimate_usd=found.recorded_usd)
+    return found
+
+
+def simulate(
+    trail: Trail, prices: PriceList, decision: Callable[[Situation, Rates], PolicyDecision]
+) -> Replay | NoReplay:
+    """Return the estimate for a file as the replay gives it, also if nothing differs. O(requests)."""
     steps = _steps(trail, prices)
     if isinstance(steps, NoReplay):
         return steps
@@ -89,7 +123,9 @@ def replay(
         delta = sizes[0] if number == 0 else growth if step.grown is None else step.grown
         before, context = context, max(head, round(context + delta + added))
         added = 0.0
-        held = min(context, round(before * (1 - step.broken)))
+        # The first request finds in the cache what it found there.
+        held = round(before * (1 - step.broken)) if number else step.usage.cache_read_tokens
+        held = min(context, held)
         rates = rates_of(step.pricing, context)
         after = min(context, head + KEPT_TOKENS)
         situation = Situation(
@@ -102,7 +138,7 @@ def replay(
             is_cold=step.is_cold,
         )
         if after < context and number and (context > largest or decision(situation, rates).compact):
-            added = REREAD_SHARE * (context - after)
+            added = min(REREAD_SHARE * (context - after), MAX_REREAD_TOKENS)
             context = after
             held = min(held, head)
             compacted = context
@@ -114,6 +150,7 @@ def replay(
         requests=len(steps),
         compactions=compactions,
         recorded_compactions=sum(one.kind == "compaction" and one.chain == MAIN for one in trail.boundaries),
+        side_requests=sum(place.chain != MAIN for place in trail.places),
     )
 
 
@@ -133,6 +170,8 @@ def _cost(step: _Step, context: int, held: int, rates: Rates) -> float:
 
 def _steps(trail: Trail, prices: PriceList) -> list[_Step] | NoReplay:
     usage = trail.usage
+    if usage.agent == "aider":
+        return NoReplay(reason="The file has many chats, and aider chooses the files of each request.")
     own = [
         (request, place)
         for request, place in zip(usage.requests, trail.places, strict=True)

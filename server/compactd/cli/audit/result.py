@@ -126,6 +126,7 @@ def _rebuild_fields(one: AuditedRebuild) -> Json:
         "chain": one.chain or None,
         "model": one.model,
         "cause": one.cause,
+        "has_expired": one.has_expired or one.cause == "expired",
         "seen": list(one.seen),
         "gap_s": one.gap_s,
         "tokens": one.tokens,
@@ -181,5 +182,6 @@ def policy_fields(policy: Replay | NoReplay) -> Json:
         "requests": policy.requests,
         "compactions": policy.compactions,
         "recorded_compactions": policy.recorded_compactions,
+        "side_requests": policy.side_requests,
         "assumptions": ASSUMPTIONS,
     }

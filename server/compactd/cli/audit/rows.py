@@ -11,6 +11,7 @@ from compactd.cli.audit.bill import AuditedRebuild, Bill, CompactionSize
 from compactd.cli.audit.losses import Loss
 from compactd.cli.audit.not_told import name_list
 from compactd.cli.audit.replay import NoReplay, Replay
+from compactd.cli.audit.trail import AFTER_A_PROMPT
 from compactd.cli.framework.page import plural
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.table import cost_text
@@ -27,6 +28,8 @@ CAUSE_TEXTS: dict[Cause, str] = {
     "unknown": "unknown",
 }
 """Cause -> its name in texts."""
+MIN_DIFFERENCE_USD = 0.01
+"""If the rows and the total differ by less, nothing is said."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
@@ -71,6 +74,8 @@ def price_notes(bill: Bill, prices: PriceList) -> list[str]:
         told.append(f"Cost at list prices: compactd's registry ({prices.source}), {prices.as_of}.")
     if total.cost_reports:
         told.append(f"* The session file reports ${total.reported_usd:,.2f} of the total itself.")
+        if bill.costs.total and abs(bill.costs.total - (total.cost_usd or 0.0)) >= MIN_DIFFERENCE_USD:
+            told.append("The rows are at list prices, so they do not add up to the total.")
     if bill.unpriced:
         names = name_list([name for name, _ in bill.unpriced])
         told.append(f"+ No price is known for {total.unpriced_tokens:,} tokens of {names}.")
@@ -111,9 +116,32 @@ def gap_text(gap_s: float | None) -> str:
 
 
 def cause_text(rebuild: AuditedRebuild) -> str:
-    """Return the cause of a rebuild. If it is unknown, also what else the file shows before it."""
+    """Return the cause of a rebuild, and in brackets: whether its cache had expired too, or, if the cause is
+    unknown, what else the file shows before it."""
     text = CAUSE_TEXTS[rebuild.cause]
-    return f"{text} ({', '.join(rebuild.seen)})" if rebuild.cause == "unknown" and rebuild.seen else text
+    if rebuild.cause == "unknown" and rebuild.seen:
+        return f"{text} ({', '.join(rebuild.seen)})"
+    return f"{text} (expired too)" if rebuild.has_expired and rebuild.cause != "expired" else text
+
+
+def chain_text(agent: str, chain: str) -> str:
+    """Return what to say after a cause about the conversation; empty for the one with the user."""
+    if not chain:
+        return ""
+    return f", {chain}" if agent == "aider" else ", sub-agent"
+
+
+def after_prompts_text(rebuilds: Sequence[AuditedRebuild]) -> str:
+    """Return how many rebuilds of unknown cause came right after a prompt, as a sentence; empty if none
+    did."""
+    unknown = [one for one in rebuilds if one.cause == "unknown"]
+    after = sum(AFTER_A_PROMPT in one.seen for one in unknown)
+    if not after:
+        return ""
+    if len(unknown) == 1:
+        return "The unknown one is the first request after a prompt."
+    verb = "is" if after == 1 else "are"
+    return f"{after:,} of the {len(unknown):,} unknown ones {verb} the first request after a prompt."
 
 
 def size_text(size: CompactionSize) -> str:
@@ -125,32 +153,42 @@ def size_text(size: CompactionSize) -> str:
 
 def losses_text(losses: Sequence[Loss]) -> str:
     """Return what compactions lost together, as one line."""
-    parts = []
+    told, unspoken = [], []
     constraints = sum(one.constraints_before for one in losses)
     tasks = sum(one.tasks_before for one in losses)
     facts = sum(one.facts_used_again for one in losses)
     if constraints:
-        parts.append(
+        unspoken.append(
             f"{sum(len(one.constraints) for one in losses):,} of {plural(constraints, 'constraint')}"
         )
     if tasks:
-        parts.append(f"{sum(len(one.tasks) for one in losses):,} of {plural(tasks, 'open task')}")
+        unspoken.append(f"{sum(len(one.tasks) for one in losses):,} of {plural(tasks, 'open task')}")
+    if unspoken:
+        told.append(f"the context no longer has the words of {' and '.join(unspoken)}")
     if facts:
         lost = sum(one.facts_lost for one in losses)
-        parts.append(f"{lost:,} of {plural(facts, 'fact')} used again later")
-    told = f"lost {', '.join(parts)}" if parts else "lost nothing that was needed later"
-    files = sum(one.files_read_again for one in losses)
-    return told + (f"; {plural(files, 'file')} read again" if files else "")
+        told.append(
+            f"of {plural(facts, 'fact')} that the agent used again later,"
+            f" {lost:,} {'was' if lost == 1 else 'were'} no longer in its context"
+        )
+    if files := sum(one.files_read_again for one in losses):
+        told.append(f"{plural(files, 'file')} read again")
+    return "; ".join(told) or "nothing that was needed later is missing"
 
 
 def policy_text(policy: Replay | NoReplay) -> str:
     """Return what compactd's policy would have cost, as one sentence."""
     if isinstance(policy, NoReplay):
         return f"unknown: {policy.reason[0].lower()}{policy.reason[1:]}"
+    covered = plural(policy.requests, "request")
+    if policy.side_requests:
+        covered += f" (without {policy.side_requests:,} of sub-agents)"
+    if policy.is_same:
+        return f"no difference for {covered}: neither the agent nor the policy compacts"
     return (
-        f"about {dollars(policy.estimate_usd)} instead of {dollars(policy.recorded_usd)} for"
-        f" {plural(policy.requests, 'request')}, with {plural(policy.compactions, 'compaction')} instead of"
-        f" {policy.recorded_compactions:,} (estimate)"
+        f"about {dollars(policy.estimate_usd)} instead of {dollars(policy.recorded_usd)} for {covered},"
+        f" with {plural(policy.compactions, 'compaction')} instead of {policy.recorded_compactions:,}"
+        " (estimate)"
     )
 
 
@@ -160,4 +198,5 @@ def rebuild_text(bill: Bill) -> str:
         return "no rebuild of the cache"
     share = bill.rewritten_share
     of = "" if share is None else f", {share_text(share)} of all tokens written to the cache"
-    return f"{plural(len(bill.rebuilds), 'rebuild')} of {bill.rebuilt_tokens:,} tokens{of}"
+    together = "of" if len(bill.rebuilds) == 1 else "of the cache, together"
+    return f"{plural(len(bill.rebuilds), 'rebuild')} {together} {bill.rebuilt_tokens:,} tokens{of}"

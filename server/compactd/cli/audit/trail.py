@@ -21,10 +21,11 @@ from compactd.cli.usage.requests import FileUsage
 from compactd.core.cost.ledger import Change
 
 MAIN = ""
-"""The name of the conversation with the user. Every sub-agent's has another one."""
+"""The name of the conversation with the user. Every sub-agent's, and every chat of aider, has another one."""
 
 BoundaryKind = Literal["compaction", "prune"]
-Sight = Literal["resumed", "new version", "thinking changed"]
+AFTER_A_PROMPT = "after a prompt"
+Sight = Literal["resumed", "new version", "thinking changed", "after a prompt"]
 """What else a file shows between two requests. It may have changed the system prompt, the tools or the
 request, but the file does not say so."""
 
@@ -185,8 +186,21 @@ def read_trail(data: bytes, usage: FileUsage) -> Trail:
         from compactd.cli.audit.opencode import place_messages
 
         place_messages(data, builder)
+    if agent == "aider":
+        _place_chats(builder)
     builder.place_requests(Place())
     return builder.trail(shows_compactions=agent == "opencode")
+
+
+def _place_chats(builder: TrailBuilder) -> None:
+    """Place the requests of aider's history, which the reader has already added to the builder's usage. The
+    history has one chat after the other; the time of a request is that of its chat's beginning."""
+    requests, builder.usage.requests = builder.usage.requests, []
+    number = 0
+    for position, request in enumerate(requests):
+        number += not position or request.at != requests[position - 1].at
+        builder.usage.requests.append(request)
+        builder.place_requests(Place(chain=f"chat {number}"))
 
 
 def _read_lines(data: bytes, builder: TrailBuilder) -> None:

@@ -251,9 +251,8 @@ def rebuilt_tokens(before: BilledRequest, now: BilledRequest) -> int:
     held = held_tokens(earlier, before.rules)
     if before.rules is None:
         held = earlier.cache_read_tokens + earlier.cache_write_tokens
-    paid = usage.cache_write_tokens
-    if not _reports_writes(now):
-        paid += usage.input_tokens
+    # Not every agent passes on what was written, and some providers do not say it.
+    paid = usage.cache_write_tokens + usage.input_tokens
     return max(0, min(held - usage.cache_read_tokens, paid))
 
 
@@ -279,21 +278,16 @@ def gap_s(before: BilledRequest, now: BilledRequest) -> float | None:
     return now.at - before.at
 
 
-def _reports_writes(request: BilledRequest) -> bool:
-    """Return whether the report of the request names what was written to the cache."""
-    if request.usage.cache_write_tokens:
-        return True
-    return request.rules is not None and request.rules.reports_writes
-
-
 def _extra_cost(request: BilledRequest, tokens: int) -> float | None:
     """Return what the tokens cost more than a read from the cache."""
     if request.pricing is None:
         return None
     usage = request.usage
     rates = rates_of(request.pricing, context_size(usage))
-    if not usage.cache_write_tokens:
-        return tokens * (rates.input - rates.cache_read)
+    written = min(tokens, usage.cache_write_tokens)
+    bare = (tokens - written) * (rates.input - rates.cache_read)
+    if not written:
+        return bare
     for_an_hour = min(usage.cache_write_1h_tokens, usage.cache_write_tokens) / usage.cache_write_tokens
     write = for_an_hour * rates.cache_write_1h + (1 - for_an_hour) * rates.cache_write_5m
-    return tokens * (write - rates.cache_read)
+    return bare + written * (write - rates.cache_read)

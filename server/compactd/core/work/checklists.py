@@ -33,6 +33,10 @@ _MARKS: Final[dict[str, TaskStatus]] = {"x": "done", "X": "done", "~": "in_progr
 _BOX: Final = LazyPattern(
     r"^[ \t]{0,20}(?:[-*+]|\d{1,3}[.)])[ \t]{1,8}\[([ xX~/-])\][ \t]+(\S.*)$", re.MULTILINE
 )
+_SETTLED: Final = LazyPattern(
+    r"(SKIPPED|SKIP|CANCELLED|CANCELED|DROPPED|OBSOLETE|DONE|COMPLETED)(?=\s{0,2}[(:;,.*_~—–-]|\Z)"
+)
+"""A word in capitals at the beginning of a task, which says that it is settled although its box is empty."""
 _MARKDOWN: Final = (".md", ".mdx", ".markdown")
 
 
@@ -41,9 +45,17 @@ def rows_in(text: str) -> list[Row]:
     if "[" not in text:
         return []
     return [
-        (shorten(" ".join(found[2].split()), MAX_TASK_CHARS), _MARKS.get(found[1], "open"))
+        (shorten(" ".join(found[2].split()), MAX_TASK_CHARS), _status_of(found[1], found[2]))
         for found in _BOX.finditer(text)
     ]
+
+
+def _status_of(mark: str, text: str) -> TaskStatus:
+    """Return the status of a task by the mark in its box, and by the word at the beginning of its text."""
+    settled = None if mark in _MARKS else _SETTLED.match(text.lstrip("*_~("))
+    if settled is None:
+        return _MARKS.get(mark, "open")
+    return "done" if settled[1] in ("DONE", "COMPLETED") else "dropped"
 
 
 class FileChecklists:

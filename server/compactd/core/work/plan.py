@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from compactd.core.history.entries import EntryId
 from compactd.core.text.lazy_patterns import LazyPattern
@@ -28,6 +31,11 @@ _TEXTS: Final = ("content", "step", "title", "subject", "text", "description")
 _TASK_ID: Final = LazyPattern(r"[Tt]ask (?:#|(?=\d))(\w{1,40})")
 """A task's id in the result of the call that created it: `Task #3 created successfully` (Claude Code)."""
 
+_LISTED: Final = LazyPattern(
+    r"^#(?P<id>\w{1,40}) \[(?P<status>[a-z_-]{1,20})\] (?P<text>\S[^\n]{0,1000})$", re.MULTILINE
+)
+"""A task in the result of a call that lists them: `#3 [completed] Fix the cache` (Claude Code)."""
+
 
 class Plan:
     """The tasks of the plan, in its order."""
@@ -39,22 +47,24 @@ class Plan:
         self._has_tool = False
         """Whether a tool for plans was used. Then no file counts."""
         self._files = FileChecklists()
-        self._is_in_file = False
+        self._is_newest_in_file = False
         """Whether a file has a newer list than the agent's words."""
 
     def result(self) -> tuple[PlanTask, ...]:
         """Return the tasks with their newest status; of a long list in a file at most `MAX_TASKS`."""
-        return most_needed(self._files.tasks) if self._counts_file else tuple(self._tasks.values())
+        return most_needed(self._files.tasks) if self.is_in_file else tuple(self._tasks.values())
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many tasks are done, and how many there are."""
-        tasks = self._files.tasks if self._counts_file else self._tasks.values()
+        tasks = self._files.tasks if self.is_in_file else self._tasks.values()
         return sum(task.status == "done" for task in tasks), len(tasks)
 
     @property
-    def _counts_file(self) -> bool:
-        return self._is_in_file and not self._has_tool and bool(self._files.tasks)
+    def is_in_file(self) -> bool:
+        """Whether the plan is a checklist in a file."""
+        """Whether the plan is a checklist in a file."""
+        return self._is_newest_in_file and not self._has_tool and bool(self._files.tasks)
 
     def read_list(self, arguments: Mapping[str, Json], entry_id: EntryId) -> None:
         """Take in a call that states the whole plan (such as TodoWrite or update_plan)."""
@@ -73,12 +83,12 @@ class Plan:
         rows = rows_in(text)
         if len(rows) >= MIN_TASKS:
             self._replace(rows, entry_id)
-            self._is_in_file = False
+            self._is_newest_in_file = False
 
     def read_file(self, arguments: Mapping[str, Json], entry_id: EntryId) -> None:
         """Take in a successful call that writes or edits files. O(length)."""
         if self._files.read(arguments, entry_id):
-            self._is_in_file = True
+            self._is_newest_in_file = True
 
     def read_created(self, arguments: Mapping[str, Json], result: str, entry_id: EntryId) -> None:
         """Take in a call that created one task, and its result."""
@@ -105,6 +115,17 @@ class Plan:
         status = _STATUS.get(word, known.status)
         if (text, status) != (known.text, known.status):
             self._tasks[task_id] = PlanTask(text=text, status=status, entry_id=entry_id)
+
+    def read_listed(self, result: str, entry_id: EntryId) -> None:
+        """Take in the result of a call that lists the tasks: a sub-agent may have changed their status. It
+        adds no task, and changes no text. O(length)."""
+        for found in _LISTED.finditer(result):
+            known = self._tasks.get(found["id"])
+            status = _STATUS.get(found["status"])
+            if known is None or status is None or status == known.status:
+                continue
+            if " ".join(found["text"].split()).startswith(known.text.rstrip("…")):
+                self._tasks[found["id"]] = replace(known, status=status, entry_id=entry_id)
 
     def _replace(self, rows: Sequence[Row], entry_id: EntryId) -> None:
         """Replace the plan. A task that is unchanged keeps the message that last changed it."""

@@ -290,6 +290,11 @@ class WorkReader:
             now=self._current_step(),
         )
 
+    @property
+    def has_plan_in_file(self) -> bool:
+        """Whether the plan is a checklist in a file."""
+        return self._plan.is_in_file
+
     def state(self, constraints: Constraints = NO_CONSTRAINTS) -> WorkState:
         """Return all that is known after the messages that were read. It does not change when more are read.
         O(what was found)."""
@@ -463,6 +468,9 @@ class WorkReader:
             self._read_shell(call, output, result, entry_id)
             ending = {"failed": "failed", "passed": "succeeded", "unknown": "ended"}[result.outcome]
             self._since.append(f"`{shorten(call.line, MAX_SINCE_CHARS)}` {ending}")
+        elif call.kind == "task_list":
+            if not block.is_error:
+                self._plan.read_listed(output, entry_id)
         elif not block.is_error:
             self._read_done(call, output, entry_id)
             self._read_file(call, None, entry_id)

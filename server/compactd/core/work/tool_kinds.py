@@ -23,13 +23,15 @@ ToolKind = Literal[
     "plan",
     "task_create",
     "task_update",
+    "task_list",
     "ask",
     "propose",
     "agent",
     "look",
     "other",
 ]
-"""What a tool call does. `propose` presents a plan for approval, `agent` starts another agent, `look` only
+"""What a tool call does. `task_list` shows the tasks, `propose` presents a
+plan for approval, `agent` starts another agent, `look` only
 reads."""
 
 _NAMES: Final[dict[ToolKind, str]] = {
@@ -47,12 +49,13 @@ _NAMES: Final[dict[ToolKind, str]] = {
     "plan": "todowrite todo_write update_plan write_todos update_todo_list task_tracker todo",
     "task_create": "taskcreate task_create create_task",
     "task_update": "taskupdate task_update update_task",
+    "task_list": "tasklist task_list list_tasks",
     "ask": "askuserquestion ask_followup_question ask_user ask_question question request_user_input",
     "propose": "exitplanmode exit_plan_mode plan_mode_respond present_plan",
     "agent": "task agent new_task dispatch_agent spawn_agent delegate subagent",
     "look": """
         read grep glob ls read_file read_files list_files search_files find_file view open cat websearch
-        webfetch tasklist taskget taskoutput todoread list_directory read_many_files search_file_content skill
+        webfetch taskget taskoutput todoread list_directory read_many_files search_file_content skill
         """,
 }
 _KINDS: Final[dict[str, ToolKind]] = {name: kind for kind, names in _NAMES.items() for name in names.split()}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from compactd.cli.audit.bill import bill_of
-from compactd.cli.audit.rows import cause_text
+from compactd.cli.audit.rows import after_prompts_text, cause_text
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage
@@ -267,6 +267,39 @@ def test_a_resume_and_a_new_version_are_told_but_are_no_cause() -> None:
 
     assert [(one.cause, one.seen) for one in bill.rebuilds] == [
         ("unknown", ("new version", "resumed")),
-        ("unknown", ()),
+        ("unknown", ("after a prompt",)),
     ]
     assert cause_text(bill.rebuilds[0]) == "unknown (new version, resumed)"
+
+
+def test_a_rebuild_after_a_prompt_is_told() -> None:
+    tool = {
+        **said("t", parent="a1", at=20),
+        "message": {"role": "user", "content": [{"type": "tool_result"}]},
+    }
+    meta = said("m", at=40, isMeta=True)
+
+    bill = audited(
+        said("u"),
+        answer(1, at=10, write=50_000, parent="u"),
+        tool,
+        answer(2, at=30, write=51_000, parent="t"),
+        meta,
+        answer(3, at=50, write=52_000, parent="m"),
+        said("v", parent="a3", at=60),
+        answer(4, at=70, write=53_000, parent="v"),
+    )
+
+    assert [one.seen for one in bill.rebuilds] == [(), (), ("after a prompt",)]
+    assert cause_text(bill.rebuilds[-1]) == "unknown (after a prompt)"
+    assert after_prompts_text(bill.rebuilds) == "1 of the 3 unknown ones is the first request after a prompt."
+
+
+def test_a_cache_that_had_expired_too_is_told_next_to_the_other_model() -> None:
+    bill = audited(
+        answer(1, at=0, write=50_000),
+        answer(2, at=900, write=51_000, model="claude-sonnet-4-5"),
+        answer(3, at=910, write=52_000),
+    )
+
+    assert [cause_text(one) for one in bill.rebuilds] == ["other model (expired too)", "other model"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from compactd.cli.audit.losses import Loss, losses_of
 from tests.unit.cli.audit.transcripts import Json, compacted, lines, time_of
 
@@ -82,6 +84,48 @@ def test_what_the_summary_says_is_not_lost() -> None:
 
     assert (loss.constraints, loss.tasks) == ((), ())
     assert loss.facts_lost < loss.facts_used_again
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        f'The user said: "Balance the ledger. {RULE}"',
+        "The **legacy_index.py** file is not to be *touched*.",
+        "NEVER: legacy_index.py",
+    ],
+    ids=["quoted", "other order", "other case"],
+)
+def test_a_rule_whose_words_the_summary_has_is_not_lost(told: str) -> None:
+    (loss,) = lost(*BEFORE, *compacted("c1", f"{SUMMARY}\n{told}"), *AFTER)
+
+    assert (loss.constraints, loss.constraints_before) == ((), 1)
+
+
+def test_a_task_that_a_list_shows_as_completed_is_not_open() -> None:
+    made = [
+        call(2, "TaskCreate", subject="Rename HALF_DONE"),
+        result(3, 2, "Task #1 created successfully: Rename HALF_DONE"),
+        call(4, "TaskList"),
+    ]
+
+    (done,) = lost(
+        user(1, "Go."), *made, result(5, 4, "#1 [completed] Rename HALF_DONE"), *compacted("c", "x")
+    )
+    (still,) = lost(
+        user(1, "Go."), *made, result(5, 4, "#1 [pending] Rename HALF_DONE"), *compacted("c", "x")
+    )
+
+    assert (done.tasks, done.tasks_before) == ((), 0)
+    assert (still.tasks, still.tasks_before) == (("Rename HALF_DONE",), 1)
+
+
+def test_a_task_in_a_file_is_not_lost() -> None:
+    boxes = "- [ ] Rename HALF_DONE\n- [ ] Remove OLD_NAME\n"
+    wrote = [call(2, "Write", file_path="/home/someone/plan.md", content=boxes), result(3, 2, "ok")]
+
+    (loss,) = lost(user(1, "Go."), *wrote, *compacted("c", "x"))
+
+    assert (loss.tasks, loss.tasks_before) == ((), 0)
 
 
 def test_facts_count_as_lost_only_if_they_are_used_again() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from compactd.cli.audit.bill import bill_of
+from compactd.cli.audit.replay import NoReplay, replay
 from compactd.cli.audit.rows import kind_rows
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
@@ -95,7 +96,10 @@ def test_a_changed_thinking_level_of_pi_is_told_if_it_was_set_before_the_prompt(
         agent="pi",
     )
 
-    assert [one.seen for one in bill.rebuilds] == [(), ("thinking changed",)]
+    assert [one.seen for one in bill.rebuilds] == [
+        ("after a prompt",),
+        ("after a prompt", "thinking changed"),
+    ]
 
 
 def test_an_answer_of_pi_without_tokens_may_have_used_the_cache() -> None:
@@ -168,6 +172,9 @@ def test_aider_writes_no_time_of_a_request() -> None:
     trail = read_trail(data, FileUsage(agent="aider", session_id="s"))
 
     assert [place.at for place in trail.places] == [None, None, None]
+    assert [place.chain for place in trail.places] == ["chat 1", "chat 2", "chat 2"]
+    assert causes(bill_of(trail, PriceList())) == [("chat 2", "unknown")]
+    assert isinstance(replay(trail, PriceList()), NoReplay)
     assert not trail.shows_compactions
 
 

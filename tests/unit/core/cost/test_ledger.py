@@ -201,6 +201,24 @@ def test_openai_reports_no_writes_so_the_input_is_what_was_paid_again() -> None:
     assert made.rebuilds[0].cost == pytest.approx(22_912 * (3.0 - 0.3) / 1e6)
 
 
+@pytest.mark.parametrize("rules", [CLAUDE, None], ids=["the provider names writes", "no rules"])
+def test_a_file_without_writes_shows_a_rebuild_as_input(rules: CacheRules | None) -> None:
+    first, lost = request(read=42_000, fresh=1_000, rules=rules), request(fresh=44_000, rules=rules)
+
+    made = ledger(first, lost)
+
+    assert [one.tokens for one in made.rebuilds] == [42_000]
+    assert made.rebuilds[0].cost == pytest.approx(42_000 * (3.0 - 0.3) / 1e6)
+
+
+def test_a_rebuild_of_which_a_part_was_not_written_costs_input_for_that_part() -> None:
+    made = ledger(request(written=50_000), request(written=30_000, fresh=40_000))
+
+    assert [one.tokens for one in made.rebuilds] == [50_000]
+    expected = (30_000 * (3.75 - 0.3) + 20_000 * (3.0 - 0.3)) / 1e6
+    assert made.rebuilds[0].cost == pytest.approx(expected)
+
+
 def test_a_cache_of_which_no_report_speaks_was_never_there() -> None:
     silent = request(fresh=50_000, rules=GPT)
 

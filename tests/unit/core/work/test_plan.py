@@ -411,3 +411,46 @@ def test_a_long_list_keeps_the_tasks_that_are_not_done_and_counts_all() -> None:
 
 def _todo(content: str, status: str) -> dict[str, object]:
     return {"content": content, "status": status, "activeForm": content}
+
+
+def test_a_list_of_the_tasks_shows_what_a_sub_agent_finished() -> None:
+    agent = AgentWork()
+    agent.does("TaskCreate", "Task #1 created", subject="Read the loader")
+    agent.does("TaskCreate", "Task #2 created", subject="Fix the cache")
+    agent.does("TaskCreate", "Task #3 created", subject="Run the tests")
+
+    agent.does(
+        "TaskList",
+        "#3 [odd] Run the tests\n#1 [completed] Read the loader\n#2 [completed] Another\n#9 [pending] New",
+    )
+
+    assert rows(agent) == [("Read the loader", "done"), ("Fix the cache", "open"), ("Run the tests", "open")]
+
+
+def test_only_a_tool_that_lists_tasks_changes_their_status() -> None:
+    agent = AgentWork()
+    agent.does("TaskCreate", "Task #1 created", subject="Read the loader")
+
+    agent.does("Read", "#1 [completed] Read the loader", file_path="tasks.txt")
+    agent.runs("cat tasks.txt", "#1 [completed] Read the loader")
+    agent.does("TaskList", "#1 [completed] Read the loader", failed=True)
+
+    assert rows(agent) == [("Read the loader", "open")]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("SKIPPED (optional cleanup for later)", "dropped"),
+        ("**DROPPED:** the old loader", "dropped"),
+        ("DONE", "done"),
+        ("Skipped tests run again", "open"),
+        ("DONE button in the header", "open"),
+    ],
+)
+def test_a_box_that_says_in_capitals_that_it_is_settled_is_no_open_task(text: str, status: str) -> None:
+    agent = AgentWork()
+
+    agent.says(f"- [ ] {text}\n- [ ] Run the tests\n")
+
+    assert rows(agent)[0] == (text, status)

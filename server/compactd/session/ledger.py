@@ -61,6 +61,10 @@ class SessionLedger:
         self._done = 0
         self._models: dict[tuple[str | None, str | None], ModelPrices] = {}
         self._outputs: deque[int] = deque(maxlen=MAX_OUTPUTS)
+        self._chains: dict[str, Ledger] = {}
+        """The requests of each sub-agent. Each has a cache of its own."""
+        self._unexamined = 0
+        """How many requests are a sub-agent's, without the name of the sub-agent."""
         self._used: dict[str, ModelPrices] = {}
         """The models that answered or wrote a summary, by name."""
         self._uncached: int | None = 0
@@ -75,6 +79,8 @@ class SessionLedger:
             self._log, self._done, self.bill, self._uncached = log, 0, Ledger(), 0
             self._outputs.clear()
             self._used.clear()
+            self._chains.clear()
+            self._unexamined = 0
         for item in log.items[self._done :]:
             self._add(item)
         self._done = len(log.items)
@@ -89,9 +95,11 @@ class SessionLedger:
             return
         known = self.prices_of(item.model, item.base_url)
         self._used[known.name] = known
-        self.bill.add(self.billed(item))
+        request = self.billed(item)
+        self.bill.add(request)
         usage = item.report.usage
         if item.report.is_side:
+            self._add_side(request, item.report.chain)
             return
         if item.report.is_base and item.report.reported_output:
             self._outputs.append(usage.output_tokens)
@@ -100,6 +108,18 @@ class SessionLedger:
                 self._uncached = None
             elif self._uncached is not None:
                 self._uncached += 1
+
+    def _add_side(self, request: BilledRequest, chain: str) -> None:
+        """Add a sub-agent's request to the sub-agent's own ledger, and its rebuild to the bill."""
+        if not chain:
+            self._unexamined += 1
+            return
+        ledger = self._chains.setdefault(chain, Ledger())
+        other = ledger.last is not None and ledger.last.model != request.model
+        changes: frozenset[Change] = frozenset(("model",)) if other else frozenset()
+        rebuild = ledger.add(replace(request, is_side=False, changes=changes, cause=None))
+        if rebuild is not None:
+            self.bill.rebuilds.append(rebuild)
 
     def billed(self, item: LoggedRequest) -> BilledRequest:
         """Return the request with its prices and the rules of its cache."""
@@ -120,6 +140,7 @@ class SessionLedger:
             changes=changes,
             entry_id=report.entry_id,
             predicted=report.predicted,
+            reported_cost=report.reported_cost if pricing is None else None,
             is_side=report.is_side,
             cause=report.cause,
         )
@@ -212,7 +233,18 @@ class SessionLedger:
                 told.append(f"{tokens:,} tokens have no price, because no model is named.")
             else:
                 told.append(f"{tokens:,} tokens of {model} have no price: compactd's registry lists none.")
+        if bill.reported:
+            told.append(
+                f"${bill.reported:,.2f} of it is what the imported file reports; by_kind leaves it out,"
+                " because compactd's registry lists no price of the model."
+            )
         told += [known.note for known in self._used.values() if known.note]
+        if self._unexamined:
+            are = "request is" if self._unexamined == 1 else "requests are"
+            told.append(
+                f"{self._unexamined:,} {are} of sub-agents, and nothing says which belong together. Their"
+                " rebuilds are not examined."
+            )
         if bill.untimed:
             which = "All requests" if bill.untimed == bill.requests else f"{bill.untimed:,} requests"
             told.append(

@@ -236,6 +236,21 @@ def test_the_next_request_is_cheaper_after_a_compaction(daemon: Daemon) -> None:
     assert cost(daemon, session)["next"]["compacted"] is None
 
 
+def test_the_next_request_after_a_compaction_has_the_size_that_a_dry_run_says(daemon: Daemon) -> None:
+    # A compaction when the window is full would keep all of these messages. One that is asked for does not.
+    session = start(daemon)
+    daemon.call("session/append", session_id=session, messages=turns(80, 250))
+    wrote(daemon, session, 0, 40_000, output=500)
+
+    planned = daemon.call("session/compact", session_id=session, plan_only=True)
+    both = cost(daemon, session)["next"]
+
+    assert planned["compacted"]
+    assert planned["tokens_after"] < 0.8 * planned["tokens_before"]
+    # All of it is written again, and the answer has 500 tokens.
+    assert both["compacted"] == pytest.approx(planned["tokens_after"] * 3.75e-6 + 500 * 15e-6, rel=0.02)
+
+
 def test_marks_that_the_provider_ignores_are_remarked_on(daemon: Daemon) -> None:
     session = start(daemon)
     for size in (20_000, 20_100, 20_200):

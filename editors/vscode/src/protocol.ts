@@ -802,13 +802,13 @@ export interface CacheBreakpoint {
 export interface CostResult {
   /** The currency of all amounts. */
   currency: "USD";
-  /** All requests and summaries; null if the price of some is not known. */
+  /** All requests and summaries; null if the price of some is not known. For requests of an imported file whose model has no known price, it is the cost that the file reports. */
   billed: number | null;
   /** What the requests were predicted to cost before they were answered, all those together that have a prediction; null if none has. */
   predicted: number | null;
   /** How many requests of the conversation have a usage report. */
   requests: number;
-  /** The parts of `billed`. */
+  /** The parts of `billed`, without the costs that an imported file reports. */
   by_kind: CostByKind;
   /** The tokens that were billed. */
   tokens: TokensByKind;
@@ -870,7 +870,7 @@ export interface CacheRebuild {
 export interface NextCost {
   /** As the context is; null if the model's price is not known. */
   now: number | null;
-  /** After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if the price is not known, or if a compaction would not make the request smaller. */
+  /** After a compaction, without the cost of its summary. The compaction leaves as much as `session/compact` with `plan_only` expects or, if the cost decides (`when`), as much as a compaction by cost. Null if the price is not known, or if a compaction would not make the request smaller. */
   compacted: number | null;
 }
 

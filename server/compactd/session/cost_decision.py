@@ -63,6 +63,21 @@ def cost_target(session: Session) -> int | None:
     return target if target <= MAX_LEFT_SHARE * session.state.estimated_size else None
 
 
+def size_by_cost(session: Session) -> int | None:
+    """Return the size of the next request after a compaction by cost, in the model's tokens; None if
+    `cost_target` is None. O(messages since the newest request)."""
+    target = cost_target(session)
+    if target is None:
+        return None
+    return _fixed_tokens(session) + round(session.size.slope * (target - sum(session.state.fixed)))
+
+
+def _fixed_tokens(session: Session) -> int:
+    """Return what no compaction removes, in the model's tokens: system prompt, tools, and what only usage
+    reports show."""
+    return round(session.size.slope * sum(session.state.fixed)) + session.budget_status().hidden
+
+
 def pruning_pays(session: Session, pruning: Pruning) -> bool:
     """Return whether a prune pays back what writing the rest of the context to the cache again costs; true if
     the window decides. O(messages)."""
@@ -105,7 +120,7 @@ def _policy(session: Session) -> PolicyDecision:
     if rhythm.last_at is not None and session.host.now() < rhythm.last_at:
         return unpriced("the clock has gone back since the last request")
     slope = session.size.slope
-    fixed = round(slope * sum(state.fixed)) + status.hidden
+    fixed = _fixed_tokens(session)
     head = min(fixed, session.cached_head + status.hidden)
     left = sum(state.fixed) if rhythm.left is None else rhythm.left
     if session.refused_size is not None:

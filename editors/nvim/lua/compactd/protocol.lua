@@ -462,10 +462,10 @@
 --- Result of `session/cost`: what the session cost, at list prices, by the usage reports of its requests. A number that is not known is null; it is never guessed.
 ---@class compactd.CostResult
 ---@field currency "USD" The currency of all amounts.
----@field billed number|nil All requests and summaries; null if the price of some is not known.
+---@field billed number|nil All requests and summaries; null if the price of some is not known. For requests of an imported file whose model has no known price, it is the cost that the file reports.
 ---@field predicted number|nil What the requests were predicted to cost before they were answered, all those together that have a prediction; null if none has.
 ---@field requests integer How many requests of the conversation have a usage report.
----@field by_kind compactd.CostByKind The parts of `billed`.
+---@field by_kind compactd.CostByKind The parts of `billed`, without the costs that an imported file reports.
 ---@field tokens compactd.TokensByKind The tokens that were billed.
 ---@field rebuilds compactd.CacheRebuild[] The requests that built the provider's cache again, oldest first. Fewer than 1,000 tokens do not count.
 ---@field next compactd.NextCost What the next request will cost.
@@ -500,7 +500,7 @@
 --- What the next request will cost, in US dollars. The size of its answer is that of the last ones.
 ---@class compactd.NextCost
 ---@field now number|nil As the context is; null if the model's price is not known.
----@field compacted number|nil After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if the price is not known, or if a compaction would not make the request smaller.
+---@field compacted number|nil After a compaction, without the cost of its summary. The compaction leaves as much as `session/compact` with `plan_only` expects or, if the cost decides (`when`), as much as a compaction by cost. Null if the price is not known, or if a compaction would not make the request smaller.
 
 --- What a compaction did, or why it did nothing. Token counts are for the whole request.
 ---@class compactd.CompactionResult

@@ -50,6 +50,15 @@ def decide_by_cost(session: Session, decision: Decision) -> Decision:
     )
 
 
+def reason_by_cost(session: Session) -> str:
+    """Return why a compaction is due by cost; empty if none is, or if the window decides. O(1), as
+    `decide_by_cost`."""
+    if session.budget_status().decision.kind != "fits":
+        return ""
+    decision = session.decision
+    return f"by cost, although the window has room: {decision.reason}" if decision.kind == "due" else ""
+
+
 def cost_target(session: Session) -> int | None:
     """Return to how many estimated tokens a compaction by cost reduces the next request. Return None if the
     window decides, if the settings say how much to keep, or if this is nearly the size of the request, as in
@@ -126,15 +135,19 @@ def _policy(session: Session) -> PolicyDecision:
     if session.refused_size is not None:
         left = max(left, session.refused_size)
 
+    is_cold = _is_cold(session)
+
     def situation(kept: int) -> Situation:
+        after = fixed + round(slope * kept)
         return Situation(
             context=status.used,
-            after=fixed + round(slope * kept),
+            after=after,
             head=head,
             growth=rhythm.growth(),
             requests=rhythm.requests,
             grown=round(slope * (state.estimated_size - left)),
-            is_cold=_is_cold(session),
+            is_cold=is_cold,
+            saves_next=_saved_on_next(session, after) if is_cold else None,
             summary_cost=summary_cost,
         )
 
@@ -159,7 +172,17 @@ def _rates(session: Session) -> Rates | str:
     if cache_rules(found.provider, found.model) is None:
         return f"the rules of the prompt cache of {found.model} are not known"
     rates = rates_of(found.pricing, session.budget_status().used)
-    return rates if rates.cache_read > 0 else "the model's prices are zero"
+    if rates.cache_read <= 0:
+        return "the model's prices are zero"
+    # The policy knows one price of writes. In this session, it is this one.
+    return replace(rates, cache_write_5m=rates.cache_write_1h) if session.ledger.lasts_an_hour else rates
+
+
+def _saved_on_next(session: Session, after: int) -> float | None:
+    """Return what a compaction to `after` tokens saves on the next request, in US dollars, as `session/cost`
+    predicts it. O(1)."""
+    now, compacted = session.predict_cost(), session.predict_compacted(after)
+    return None if now is None or compacted is None else now - compacted
 
 
 def _is_cold(session: Session) -> bool | None:

@@ -47,22 +47,10 @@ def cost_report(session: Session, compacted_size: int | None) -> wire.CostResult
         ),
         next=wire.NextCost(
             now=rounded(session.predict_cost()),
-            compacted=rounded(_predict_compacted(session, compacted_size)),
+            compacted=None if compacted_size is None else session.predict_compacted(compacted_size),
         ),
         prices=f"{PRICES_FROM}, {PRICES_AS_OF}",
         unknown=remarks,
-    )
-
-
-def _predict_compacted(session: Session, size: int | None) -> float | None:
-    if size is None:
-        return None
-    return session.ledger.predict_compacted(
-        session.state.usage_log,
-        session.state.model,
-        size=size,
-        head=session.cached_head,
-        at=session.host.now(),
     )
 
 

@@ -194,13 +194,18 @@ class SessionLedger:
         return self._cost(model, size, self._cached(model, frozenset(("compaction",)), head, at))
 
     def _cost(self, model: ModelSet, size: int, cached: int) -> float | None:
-        known, last = self.prices_of(model.model, model.base_url), self.bill.last
+        known = self.prices_of(model.model, model.base_url)
         if known.pricing is None:
             return None
-        lasting = last is not None and 2 * last.usage.cache_write_1h_tokens > last.usage.cache_write_tokens
         output = round(median(self._outputs)) if self._outputs else USUAL_OUTPUT
-        request = NextRequest(size=size, cached=cached, output=output, lasts_an_hour=lasting)
+        request = NextRequest(size=size, cached=cached, output=output, lasts_an_hour=self.lasts_an_hour)
         return price(forecast(request, self._rules(known)), known.pricing)
+
+    @property
+    def lasts_an_hour(self) -> bool:
+        """Whether the last request wrote more to the cache for an hour than for 5 minutes."""
+        last = self.bill.last
+        return last is not None and 2 * last.usage.cache_write_1h_tokens > last.usage.cache_write_tokens
 
     def _rules(self, known: ModelPrices) -> CacheRules | None:
         """Return the rules of the model's cache; None if the last request shows that it is not used."""

@@ -505,9 +505,9 @@
 --- What a compaction did, or why it did nothing. Token counts are for the whole request.
 ---@class compactd.CompactionResult
 ---@field compacted boolean True if the context changed, or with `dry_run` if it would change.
----@field reason string Why nothing was compacted, or what was done differently from the request, such as fewer kept messages. Empty if everything was done as requested.
+---@field reason string Why nothing was compacted, what was done differently from the request, such as fewer kept messages, or that the cost decided although the window has room. Empty if there is nothing to say.
 ---@field compaction_id string|nil Id of the compaction; null if there was none, or for a dry run.
----@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
+---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold, or the cost decided; then `reason` says so. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
 ---@field strategy "summarize"|"provider"|"extract"|"truncate" How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`). `provider`: by the provider's own compaction; `summary` is by code then, for other models.
 ---@field messages_before integer Number of messages in the context before.
 ---@field messages_after integer Number of messages in the context after, the summary included.

@@ -105,6 +105,24 @@ def test_a_model_without_a_price_is_named_and_nothing_is_invented(daemon: Daemon
     assert bill["unknown"] == [f"730 tokens of {UNKNOWN} have no price: compactd's registry lists none."]
 
 
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (
+            UNKNOWN,
+            f"What the next request costs is not known: compactd's registry lists no price of {UNKNOWN}.",
+        ),
+        (None, "What the next request costs is not known, because no model is named."),
+    ],
+)
+def test_before_the_first_report_it_says_why_nothing_is_predicted(
+    daemon: Daemon, model: str | None, why: str
+) -> None:
+    bill = cost(daemon, start(daemon, model))
+
+    assert (bill["next"]["now"], bill["unknown"]) == (None, [why])
+
+
 def test_a_session_without_a_model_and_a_model_that_costs_nothing(daemon: Daemon) -> None:
     unnamed, free = start(daemon, None), start(daemon, FREE)
     for session in (unnamed, free):

@@ -19,6 +19,9 @@ def cost_report(session: Session, compacted_size: int | None) -> wire.CostResult
     billed = bill.billed
     if not bill.requests and _has_answers(session):
         billed, remarks = None, (*remarks, "No answer has a usage report, so nothing of it is known.")
+    now = session.predict_cost()
+    if now is None and (session.state.model.model or "") not in bill.unpriced:
+        remarks = (*remarks, _why_unpredicted(session.state.model.model))
     return wire.CostResult(
         billed=rounded(billed),
         predicted=rounded(bill.predicted),
@@ -46,12 +49,18 @@ def cost_report(session: Session, compacted_size: int | None) -> wire.CostResult
             for one in bill.rebuilds
         ),
         next=wire.NextCost(
-            now=rounded(session.predict_cost()),
+            now=now,
             compacted=None if compacted_size is None else session.predict_compacted(compacted_size),
         ),
         prices=f"{PRICES_FROM}, {PRICES_AS_OF}",
         unknown=remarks,
     )
+
+
+def _why_unpredicted(model: str | None) -> str:
+    if model is None:
+        return "What the next request costs is not known, because no model is named."
+    return f"What the next request costs is not known: compactd's registry lists no price of {model}."
 
 
 def _has_answers(session: Session) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -231,3 +232,55 @@ def test_the_forecast_after_a_compaction_is_for_the_size_that_the_cost_chooses(d
     # 22,000 tokens are left. None of them was read from the cache: the client's system prompt has no mark.
     output = TURN_TOKENS * 15e-6
     assert forecast["compacted"] == pytest.approx(22_000 * 3.75e-6 + output, rel=0.05)
+
+
+def imported_long_ago(daemon: Daemon, **usage: Any) -> str:
+    """Import a Claude Code session of 2026-11-20 with 60,000 tokens, whose cache has expired since. `usage`
+    is part of each usage report. Return its id."""
+    lines = []
+    for number in range(30):
+        read, text = 2_000 * number, "word " * 1_600
+        counts = {
+            "input_tokens": 3,
+            "output_tokens": 1_900,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": 2_000,
+        }
+        for kind, more in (("user", {}), ("assistant", {"model": PRICED, "usage": {**counts, **usage}})):
+            words = f"Do part {number}." if kind == "user" else text
+            content = [{"type": "text", "text": words}]
+            message = {"role": kind, "content": content, "id": f"m{number}", **more}
+            about = {"type": kind, "uuid": f"{kind[0]}{number}", "sessionId": "s", "message": message}
+            lines.append({**about, "timestamp": f"2026-11-20T10:{number:02d}:00.000Z"})
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    session = str(daemon.call("session/import", content=text)["session_id"])
+    daemon.call("session/configure", session_id=session, compaction={**CHARS4, "when": "cost"})
+    return session
+
+
+@pytest.mark.parametrize("hour", [0, 2_000])
+def test_what_a_compaction_saves_first_is_what_the_bill_predicts(daemon: Daemon, hour: int) -> None:
+    lifetimes = {"ephemeral_5m_input_tokens": 2_000 - hour, "ephemeral_1h_input_tokens": hour}
+    session = imported_long_ago(daemon, cache_creation=lifetimes)
+
+    forecast = daemon.call("session/cost", session_id=session)["next"]
+    begun = daemon.call("turn/begin", session_id=session)
+    then = daemon.call("session/cost", session_id=session)["next"]
+
+    reason = begun["decision"]["reason"]
+    saved = forecast["now"] - forecast["compacted"]
+    assert f"saves about ${saved:.3f} on the next request. What the agent reads again costs" in reason
+    assert then["now"] <= forecast["compacted"]
+    assert saved > 40_000 * (6e-6 if hour else 3.75e-6)
+
+
+def test_a_compaction_that_the_cost_decides_says_so(daemon: Daemon) -> None:
+    by_cost, by_window = Working(daemon), Working(daemon, when="window", context_window=40_000)
+
+    cost, window = (one.turns_until_compacted(60)[-1] for one in (by_cost, by_window))
+
+    assert cost["compaction"]["reason"] == (
+        f"by cost, although the window has room: {cost['decision']['reason']}"
+    )
+    assert "What the agent reads again costs about $" in cost["decision"]["reason"]
+    assert window["compaction"]["reason"] == ""

@@ -105,6 +105,24 @@ def test_a_model_without_a_price_is_named_and_nothing_is_invented(daemon: Daemon
     assert bill["unknown"] == [f"730 tokens of {UNKNOWN} have no price: compactd's registry lists none."]
 
 
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (
+            UNKNOWN,
+            f"What the next request costs is not known: compactd's registry lists no price of {UNKNOWN}.",
+        ),
+        (None, "What the next request costs is not known, because no model is named."),
+    ],
+)
+def test_before_the_first_report_it_says_why_nothing_is_predicted(
+    daemon: Daemon, model: str | None, why: str
+) -> None:
+    bill = cost(daemon, start(daemon, model))
+
+    assert (bill["next"]["now"], bill["unknown"]) == (None, [why])
+
+
 def test_a_session_without_a_model_and_a_model_that_costs_nothing(daemon: Daemon) -> None:
     unnamed, free = start(daemon, None), start(daemon, FREE)
     for session in (unnamed, free):
@@ -234,6 +252,21 @@ def test_the_next_request_is_cheaper_after_a_compaction(daemon: Daemon) -> None:
     assert both["compacted"] is not None
     daemon.call("session/configure", session_id=session, compaction={"keep_messages": 500})
     assert cost(daemon, session)["next"]["compacted"] is None
+
+
+def test_the_next_request_after_a_compaction_has_the_size_that_a_dry_run_says(daemon: Daemon) -> None:
+    # A compaction when the window is full would keep all of these messages. One that is asked for does not.
+    session = start(daemon)
+    daemon.call("session/append", session_id=session, messages=turns(80, 250))
+    wrote(daemon, session, 0, 40_000, output=500)
+
+    planned = daemon.call("session/compact", session_id=session, plan_only=True)
+    both = cost(daemon, session)["next"]
+
+    assert planned["compacted"]
+    assert planned["tokens_after"] < 0.8 * planned["tokens_before"]
+    # All of it is written again, and the answer has 500 tokens.
+    assert both["compacted"] == pytest.approx(planned["tokens_after"] * 3.75e-6 + 500 * 15e-6, rel=0.02)
 
 
 def test_marks_that_the_provider_ignores_are_remarked_on(daemon: Daemon) -> None:

@@ -802,13 +802,13 @@ export interface CacheBreakpoint {
 export interface CostResult {
   /** The currency of all amounts. */
   currency: "USD";
-  /** All requests and summaries; null if the price of some is not known. */
+  /** All requests and summaries; null if the price of some is not known. For requests of an imported file whose model has no known price, it is the cost that the file reports. */
   billed: number | null;
   /** What the requests were predicted to cost before they were answered, all those together that have a prediction; null if none has. */
   predicted: number | null;
   /** How many requests of the conversation have a usage report. */
   requests: number;
-  /** The parts of `billed`. */
+  /** The parts of `billed`, without the costs that an imported file reports. */
   by_kind: CostByKind;
   /** The tokens that were billed. */
   tokens: TokensByKind;
@@ -870,7 +870,7 @@ export interface CacheRebuild {
 export interface NextCost {
   /** As the context is; null if the model's price is not known. */
   now: number | null;
-  /** After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if the price is not known, or if a compaction would not make the request smaller. */
+  /** After a compaction, without the cost of its summary. The compaction leaves as much as `session/compact` with `plan_only` expects or, if the cost decides (`when`), as much as a compaction by cost. Null if the price is not known, or if a compaction would not make the request smaller. */
   compacted: number | null;
 }
 
@@ -878,11 +878,11 @@ export interface NextCost {
 export interface CompactionResult {
   /** True if the context changed, or with `dry_run` if it would change. */
   compacted: boolean;
-  /** Why nothing was compacted, or what was done differently from the request, such as fewer kept messages. Empty if everything was done as requested. */
+  /** Why nothing was compacted, what was done differently from the request, such as fewer kept messages, or that the cost decided although the window has room. Empty if there is nothing to say. */
   reason: string;
   /** Id of the compaction; null if there was none, or for a dry run. */
   compaction_id: string | null;
-  /** Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller. */
+  /** Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold, or the cost decided; then `reason` says so. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
   /** How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`). `provider`: by the provider's own compaction; `summary` is by code then, for other models. */
   strategy: "summarize" | "provider" | "extract" | "truncate";

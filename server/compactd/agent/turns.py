@@ -14,7 +14,7 @@ from compactd.core.tokens.usage import context_size
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Decision, OverflowDetected, Trigger
-from compactd.session.cost_decision import cost_target, pruning_pays
+from compactd.session.cost_decision import cost_target, pruning_pays, reason_by_cost
 from compactd.session.session import AppendOutcome, Session
 from compactd.session.slot import Progress
 
@@ -76,7 +76,12 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
     trigger: Trigger = "silent_overflow" if session.silent_overflow else "threshold"
     try:
         target = cost_target(session) if kind == "due" and trigger == "threshold" else None
-        request = CompactRequest(trigger=trigger, force=kind == "over", target_tokens=target)
+        request = CompactRequest(
+            trigger=trigger,
+            force=kind == "over",
+            target_tokens=target,
+            by_cost=reason_by_cost(session) if trigger == "threshold" else "",
+        )
         result = await compact(session, request, progress=progress)
     except CannotFit:
         if session.decision.kind == "over":

@@ -25,14 +25,16 @@ from compactd.compaction.provider_summary import (
     request_tokens,
 )
 from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
+from compactd.core.budget.usage_report import scale_of
 from compactd.core.extract.facts import FactCache
 from compactd.core.planning.candidates import CutProblem
 from compactd.core.planning.plan import NotCompacted, Plan, expected_result
 from compactd.core.planning.request import CompactRequest
 from compactd.core.summary.answers import NOT_ASKED
 from compactd.core.summary.compaction import Ask, CompactionOutcome, Draft
-from compactd.protocol.errors import Cancelled
+from compactd.protocol.errors import Cancelled, CannotFit
 from compactd.protocol.messages import CompactionResult, Floor, Usage
+from compactd.session.cost_decision import size_by_cost
 from compactd.session.session import Session
 
 
@@ -117,6 +119,25 @@ def _with_asks(
         output_tokens=sum(ask.max_tokens for ask in asks),
     )
     return msgspec.structs.replace(result, usage=usage)
+
+
+async def size_after_compaction(session: Session) -> int | None:
+    """Return the expected size of the next request if a compaction comes first, in tokens; None if a
+    compaction would not make it smaller. If the cost decides, it is the size to which a compaction by cost
+    reduces. Otherwise it is what `session/compact` with `plan_only` says. O(messages), in a worker."""
+    chosen = size_by_cost(session)
+    used = session.budget_status().used
+    if chosen is not None:
+        return chosen if chosen < used else None
+    planned = planner(session, CompactRequest())
+    try:
+        made = await session.host.run_compute(planned, session.state.size)
+    except CannotFit:
+        return None
+    if isinstance(made, NotCompacted):
+        return None
+    saved = scale_of(session.state, session.counter).tokens(made.tokens_before - made.tokens_expected)
+    return session.budget_status().used - saved if saved > 0 else None
 
 
 async def floor_of(session: Session) -> Floor:

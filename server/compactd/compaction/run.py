@@ -162,7 +162,12 @@ def _commit_prepared(
     Nothing is awaited between `take_prepared` and the end of this function, so that what was taken is what
     the session is."""
     now, messages, size = session.host.now(), prepared.result.messages_before, prepared.result.tokens_before
-    result = msgspec.structs.replace(prepared.result, compaction_id=running.compaction_id, created_at=now)
+    result = msgspec.structs.replace(
+        prepared.result,
+        compaction_id=running.compaction_id,
+        created_at=now,
+        reason="; ".join(part for part in (prepared.result.reason, request.by_cost) if part),
+    )
     number = session.write(
         CompactionBegun(at=now, compaction_id=running.compaction_id, trigger=request.trigger),
         _entry_of(session, request, prepared.draft, prepared.first_kept, result, session.counter.name),

@@ -389,14 +389,14 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     compacted: bool
     """True if the context changed, or with `dry_run` if it would change."""
     reason: str = ""
-    """Why nothing was compacted, or what was done differently from the request, such as fewer kept messages.
-    Empty if everything was done as requested."""
+    """Why nothing was compacted, what was done differently from the request, such as fewer kept messages, or
+    that the cost decided although the window has room. Empty if there is nothing to say."""
     compaction_id: str | None = None
     """Id of the compaction; null if there was none, or for a dry run."""
     trigger: Trigger = "manual"
-    """Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold.
-    `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full.
-    `model_switch`: the new model's window is smaller."""
+    """Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold, or
+    the cost decided; then `reason` says so. `overflow`: the provider refused a request. `silent_overflow`: a
+    report showed that the window was full. `model_switch`: the new model's window is smaller."""
     strategy: Strategy = "extract"
     """How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`).
     `provider`: by the provider's own compaction; `summary` is by code then, for other models."""

@@ -291,8 +291,9 @@ class NextCost(Wire, frozen=True, kw_only=True):
     now: float | None
     """As the context is; null if the model's price is not known."""
     compacted: float | None
-    """After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if
-    the price is not known, or if a compaction would not make the request smaller."""
+    """After a compaction, without the cost of its summary. The compaction leaves as much as `session/compact`
+    with `plan_only` expects or, if the cost decides (`when`), as much as a compaction by cost. Null if the
+    price is not known, or if a compaction would not make the request smaller."""
 
 
 class CostResult(Wire, frozen=True, kw_only=True):
@@ -302,14 +303,15 @@ class CostResult(Wire, frozen=True, kw_only=True):
     currency: Literal["USD"] = "USD"
     """The currency of all amounts."""
     billed: float | None
-    """All requests and summaries; null if the price of some is not known."""
+    """All requests and summaries; null if the price of some is not known. For requests of an imported file
+    whose model has no known price, it is the cost that the file reports."""
     predicted: float | None
     """What the requests were predicted to cost before they were answered, all those together that have a
     prediction; null if none has."""
     requests: int
     """How many requests of the conversation have a usage report."""
     by_kind: CostByKind
-    """The parts of `billed`."""
+    """The parts of `billed`, without the costs that an imported file reports."""
     tokens: TokensByKind
     """The tokens that were billed."""
     rebuilds: tuple[CacheRebuild, ...]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from compactd.core.cost.cache_rules import ONE_HOUR_S, cache_rules
+from compactd.core.cost.cache_rules import cache_rules
 from compactd.core.cost.policy import (
     KEPT_TOKENS,
     PolicyDecision,
@@ -50,6 +50,15 @@ def decide_by_cost(session: Session, decision: Decision) -> Decision:
     )
 
 
+def reason_by_cost(session: Session) -> str:
+    """Return why a compaction is due by cost; empty if none is, or if the window decides. O(1), as
+    `decide_by_cost`."""
+    if session.budget_status().decision.kind != "fits":
+        return ""
+    decision = session.decision
+    return f"by cost, although the window has room: {decision.reason}" if decision.kind == "due" else ""
+
+
 def cost_target(session: Session) -> int | None:
     """Return to how many estimated tokens a compaction by cost reduces the next request. Return None if the
     window decides, if the settings say how much to keep, or if this is nearly the size of the request, as in
@@ -61,6 +70,21 @@ def cost_target(session: Session) -> int | None:
         return None
     target = target_of(sum(session.state.fixed), newest_request_tokens(session))
     return target if target <= MAX_LEFT_SHARE * session.state.estimated_size else None
+
+
+def size_by_cost(session: Session) -> int | None:
+    """Return the size of the next request after a compaction by cost, in the model's tokens; None if
+    `cost_target` is None. O(messages since the newest request)."""
+    target = cost_target(session)
+    if target is None:
+        return None
+    return _fixed_tokens(session) + round(session.size.slope * (target - sum(session.state.fixed)))
+
+
+def _fixed_tokens(session: Session) -> int:
+    """Return what no compaction removes, in the model's tokens: system prompt, tools, and what only usage
+    reports show."""
+    return round(session.size.slope * sum(session.state.fixed)) + session.budget_status().hidden
 
 
 def pruning_pays(session: Session, pruning: Pruning) -> bool:
@@ -105,21 +129,25 @@ def _policy(session: Session) -> PolicyDecision:
     if rhythm.last_at is not None and session.host.now() < rhythm.last_at:
         return unpriced("the clock has gone back since the last request")
     slope = session.size.slope
-    fixed = round(slope * sum(state.fixed)) + status.hidden
+    fixed = _fixed_tokens(session)
     head = min(fixed, session.cached_head + status.hidden)
     left = sum(state.fixed) if rhythm.left is None else rhythm.left
     if session.refused_size is not None:
         left = max(left, session.refused_size)
 
+    cold = is_cold(session)
+
     def situation(kept: int) -> Situation:
+        after = fixed + round(slope * kept)
         return Situation(
             context=status.used,
-            after=fixed + round(slope * kept),
+            after=after,
             head=head,
             growth=rhythm.growth(),
             requests=rhythm.requests,
             grown=round(slope * (state.estimated_size - left)),
-            is_cold=is_cold(session),
+            is_cold=cold,
+            saves_next=_saved_on_next(session, after) if cold else None,
             summary_cost=summary_cost,
         )
 
@@ -144,10 +172,17 @@ def _rates(session: Session) -> Rates | str:
     if cache_rules(found.provider, found.model) is None:
         return f"the rules of the prompt cache of {found.model} are not known"
     rates = rates_of(found.pricing, session.budget_status().used)
-    if session.bill().lifetime_s == ONE_HOUR_S:
-        # The next request is written for an hour too, so its writes have that price.
-        rates = replace(rates, cache_write_5m=rates.cache_write_1h)
-    return rates if rates.cache_read > 0 else "the model's prices are zero"
+    if rates.cache_read <= 0:
+        return "the model's prices are zero"
+    # The policy knows one price of writes. In this session, it is this one.
+    return replace(rates, cache_write_5m=rates.cache_write_1h) if session.ledger.lasts_an_hour else rates
+
+
+def _saved_on_next(session: Session, after: int) -> float | None:
+    """Return what a compaction to `after` tokens saves on the next request, in US dollars, as `session/cost`
+    predicts it. O(1)."""
+    now, compacted = session.predict_cost(), session.predict_compacted(after)
+    return None if now is None or compacted is None else now - compacted
 
 
 def is_cold(session: Session) -> bool | None:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from compactd.core.budget.budget import keep_of, summary_budget
-from compactd.core.budget.usage_report import scale_of
 from compactd.core.cost.price import rounded
 from compactd.models.registry_files import PRICES_AS_OF, PRICES_FROM
 from compactd.protocol import wire
-from compactd.session.cost_decision import cost_target
 from compactd.session.session import Session
 
 MAX_SEARCHED = 50
 """How many messages are searched for an answer. A session with answers but without reports has no bill."""
 
 
-def cost_report(session: Session) -> wire.CostResult:
-    """Return what the session cost so far and what its next request will cost. O(requests at the first call +
-    cache rebuilds)."""
+def cost_report(session: Session, compacted_size: int | None) -> wire.CostResult:
+    """Return what the session cost so far and what its next request will cost. `compacted_size`: how many
+    tokens that request has if a compaction comes first; None if a compaction would not make it smaller.
+    O(requests at the first call + cache rebuilds)."""
     bill, remarks = session.bill(), session.ledger.remarks()
     billed = bill.billed
     if not bill.requests and _has_answers(session):
         billed, remarks = None, (*remarks, "No answer has a usage report, so nothing of it is known.")
+    now = session.predict_cost()
+    if now is None and (session.state.model.model or "") not in bill.unpriced:
+        remarks = (*remarks, _why_unpredicted(session.state.model.model))
     return wire.CostResult(
         billed=rounded(billed),
         predicted=rounded(bill.predicted),
@@ -48,47 +49,18 @@ def cost_report(session: Session) -> wire.CostResult:
             for one in bill.rebuilds
         ),
         next=wire.NextCost(
-            now=rounded(session.predict_cost()), compacted=rounded(_predict_compacted(session))
+            now=now,
+            compacted=None if compacted_size is None else session.predict_compacted(compacted_size),
         ),
         prices=f"{PRICES_FROM}, {PRICES_AS_OF}",
         unknown=remarks,
     )
 
 
-def size_after_compaction(session: Session) -> int | None:
-    """Return the expected size of the next request after a compaction, in tokens; None if a compaction would
-    not make it smaller. If the cost decides, it is the size to which a compaction by cost reduces. Otherwise
-    it is as large as the settings allow: the newest messages that stay, a summary like the last one or as
-    large as it may be, and what no compaction removes. O(messages kept)."""
-    state, standing = session.state, session.budget_status()
-    settings, scale = session.resolved.settings, scale_of(state, session.counter)
-    target = cost_target(session)
-    if target is not None:
-        return standing.used - scale.tokens(max(0, state.estimated_size - target))
-    keep = keep_of(settings, "threshold", standing.window, standing.cap, standing.threshold)
-    if keep.tokens is not None:
-        tail = min(keep.tokens, state.items_tokens)
-    else:
-        start = max(0, len(state.items) - (keep.messages or 0))
-        tail = sum(item.tokens for item in state.items[start:])
-    earlier = state.compactions()[-1:]
-    most = summary_budget(settings, standing.summary_window)
-    summary = min(earlier[0].summary_tokens or most if earlier else most, state.items_tokens - tail)
-    saved = scale.tokens(state.items_tokens - tail - summary)
-    return standing.used - saved if saved > 0 else None
-
-
-def _predict_compacted(session: Session) -> float | None:
-    size = size_after_compaction(session)
-    if size is None:
-        return None
-    return session.ledger.predict_compacted(
-        session.state.usage_log,
-        session.state.model,
-        size=size,
-        head=session.cached_head,
-        at=session.host.now(),
-    )
+def _why_unpredicted(model: str | None) -> str:
+    if model is None:
+        return "What the next request costs is not known, because no model is named."
+    return f"What the next request costs is not known: compactd's registry lists no price of {model}."
 
 
 def _has_answers(session: Session) -> bool:

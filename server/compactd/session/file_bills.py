@@ -1,4 +1,5 @@
-"""The usage reports of an imported file: those of its messages, with their times, and those of sub-agents."""
+"""The usage reports of an imported file: those of its messages, with their times, and those of answers that
+are no messages of the session."""
 
 from __future__ import annotations
 
@@ -14,26 +15,25 @@ from compactd.protocol.messages import Message
 
 
 class FileBills:
-    """The usage reports of a file, in its order. Some files report requests whose answers are no messages of
-    the session, because a sub-agent made them. They were billed too."""
+    """The usage reports of a file, in its order. Some belong to no message of the session: those of
+    sub-agents, of aborted and failed answers, and of branches that were left. They were billed too."""
 
     def __init__(self, file: SessionFile) -> None:
         self._model = file.model
         self._requests = file.requests
-        self._places = {
-            one.message_id: at for at, one in enumerate(file.requests) if one.message_id is not None
-        }
+        self._answers = {one.place: at for at, one in enumerate(file.requests) if one.is_answer}
         self._done = 0
 
-    def reports(self, entry: UsageReported, message: Message) -> Iterator[UsageReported]:
-        """Yield the entries for the report of `message`: those of sub-agents before it, then `entry` with the
-        time and the model of the answer. Its time is 0 if the file does not say it."""
-        at = self._places.get(message.id) if message.id is not None else None
-        request = None if at is None else self._requests[at]
-        if request is None or at is None:
+    def reports(self, entry: UsageReported, message: Message, place: int) -> Iterator[UsageReported]:
+        """Yield the entries for the report of `message`, which is at `place` in the file: the reports before
+        it that belong to no message, then `entry` with the time, the model and the cost of the answer. Its
+        time is 0 if the file does not say it."""
+        at = self._answers.get(place)
+        if at is None:
             yield replace(entry, at=message.created_at or 0.0)
             return
-        yield from self._sides(self._requests[self._done : at], entry.epoch)
+        request = self._requests[at]
+        yield from self._others(self._requests[self._done : at], entry.epoch)
         self._done = max(self._done, at + 1)
         usage, names_output = normalise(request.usage)
         yield replace(
@@ -42,29 +42,40 @@ class FileBills:
             usage=usage,
             reported_output=names_output,
             model=self._other_model(request),
+            reported_cost=request.cost,
         )
+
+    def before(self, place: int, epoch: int) -> Iterator[UsageReported]:
+        """Yield the entries for the reports that belong to no message, up to the message at `place`."""
+        end = self._done
+        while end < len(self._requests) and self._requests[end].place <= place:
+            end += 1
+        yield from self._others(self._requests[self._done : end], epoch)
+        self._done = end
 
     def rest(self, epoch: int) -> Iterator[UsageReported]:
         """Yield the entries for the reports after the last message that has one."""
-        yield from self._sides(self._requests[self._done :], epoch)
+        yield from self._others(self._requests[self._done :], epoch)
         self._done = len(self._requests)
 
-    def _sides(self, requests: Sequence[FileRequest], epoch: int) -> Iterator[UsageReported]:
+    def _others(self, requests: Sequence[FileRequest], epoch: int) -> Iterator[UsageReported]:
         for request in requests:
-            if not request.is_side:
+            if request.is_answer:
                 continue
             try:
                 usage, names_output = normalise(request.usage)
             except InvalidParams:
-                continue  # a message with such a report has a warning; a sub-agent's is not shown at all
+                continue  # a message with such a report has a warning; other answers are not shown at all
             yield UsageReported(
                 at=request.at or 0.0,
                 usage=usage,
                 epoch=epoch,
                 reported_output=names_output,
                 is_base=False,
-                is_side=True,
+                is_side=bool(request.chain),
                 model=self._other_model(request),
+                chain=request.chain,
+                reported_cost=request.cost,
             )
 
     def _other_model(self, request: FileRequest) -> str | None:

@@ -275,6 +275,8 @@ def _from_other_program(
         if is_summary(batch[0][0]):
             count += 1
             place = len(ids) + prompts
+            for report in bills.before(place, session.state.epoch):
+                _add(session, report)
             kept = first_kept.get(place, -1) - prompts
             stayed = [ids[at - prompts] for at in pinned.get(place, ()) if prompts <= at < place]
             first = ids[kept] if 0 <= kept < len(ids) else None
@@ -282,7 +284,7 @@ def _from_other_program(
             _add(session, entry)
             ids.append(entry.id)
             batch = batch[1:]
-        ids += _append(session, batch, now, bills)
+        ids += _append(session, batch, now, bills, len(ids) + prompts)
         tell(0.3 + 0.6 * len(ids) / max(1, len(lines)), "counting")
     for report in bills.rest(session.state.epoch):
         _add(session, report)
@@ -318,7 +320,10 @@ def _batches(lines: Sequence[Reported]) -> list[Sequence[Reported]]:
     return [lines[a:b] for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
-def _append(session: Session, lines: Sequence[Reported], now: float, bills: FileBills) -> tuple[EntryId, ...]:
+def _append(
+    session: Session, lines: Sequence[Reported], now: float, bills: FileBills, place: int
+) -> tuple[EntryId, ...]:
+    """Append messages and their usage reports. `place` is the position of the first message in the file."""
     reports: list[Report | None] = [report for _, _, report in lines]
     intake = plan_append(
         session.state,
@@ -336,9 +341,10 @@ def _append(session: Session, lines: Sequence[Reported], now: float, bills: File
     for entry in intake.entries:
         if isinstance(entry, Appended):
             message = next(messages)
+            place += 1
             _add(session, msgspec.structs.replace(entry, at=message.created_at or now), message)
         elif isinstance(entry, UsageReported) and message is not None:
-            for report in bills.reports(entry, message):
+            for report in bills.reports(entry, message, place - 1):
                 _add(session, report)
         else:
             _add(session, entry)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TypeGuard
 
+import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -162,9 +164,16 @@ def _without_id(message: Message, entry: Appended) -> tuple[Message, Appended]:
 
 
 def _new_sides(stored: Session, fresh: Session) -> list[UsageReported]:
-    """Return the reports of sub-agents in `fresh` that `stored` does not have. A file only grows."""
+    """Return the reports in `fresh` that belong to no message and that `stored` does not have: those of
+    sub-agents, and of aborted and failed answers. A file only grows."""
     sides = [[one for one in session.entries if _is_side(one)] for session in (stored, fresh)]
-    new = [one for one in sides[1][len(sides[0]) :] if isinstance(one, UsageReported)]
+    failed = Counter(_report_key(one) for one in stored.entries if _is_failed(one))
+    new: list[UsageReported] = []
+    for one in fresh.entries:
+        if _is_failed(one):
+            failed[_report_key(one)] -= 1
+            new += [one] if failed[_report_key(one)] < 0 else []
+    new += sides[1][len(sides[0]) :]
     return [_with_model(one, stored, fresh) for one in new]
 
 
@@ -174,8 +183,17 @@ def _with_model(report: UsageReported, stored: Session, fresh: Session) -> Usage
     return replace(report, model=None if model == stored.state.model.model else model)
 
 
-def _is_side(entry: Entry) -> bool:
+def _is_side(entry: Entry) -> TypeGuard[UsageReported]:
     return isinstance(entry, UsageReported) and entry.is_side
+
+
+def _is_failed(entry: Entry) -> TypeGuard[UsageReported]:
+    """Return whether the entry is the report of an answer that is no message."""
+    return isinstance(entry, UsageReported) and not entry.is_side and entry.entry_id is None
+
+
+def _report_key(report: UsageReported) -> bytes:
+    return msgspec.json.encode((report.at, report.usage))
 
 
 async def _append(session: Session, lines: list[Line], sides: list[UsageReported]) -> None:
@@ -203,7 +221,7 @@ async def _append(session: Session, lines: list[Line], sides: list[UsageReported
         if isinstance(entry, Appended):
             entry = replace(entry, at=known[entry.id][0].at)
         elif isinstance(entry, UsageReported) and (was := known[entry.entry_id or ""][2]) is not None:
-            entry = replace(entry, at=was.at, model=was.model)
+            entry = replace(entry, at=was.at, model=was.model, reported_cost=was.reported_cost)
         entries.append(entry)
     entries += [replace(side, epoch=session.state.epoch) for side in sides]
     number = session.write(*entries, messages=intake.messages)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.cost.cache_rules import CacheRules, cache_rules
+from compactd.core.cost.cache_rules import ONE_HOUR_S, CacheRules, cache_rules
 from compactd.core.cost.forecast import NextRequest, forecast, held_tokens
 from compactd.core.cost.ledger import BilledRequest, Change, Ledger
 from compactd.core.cost.price import price
@@ -61,6 +61,10 @@ class SessionLedger:
         self._done = 0
         self._models: dict[tuple[str | None, str | None], ModelPrices] = {}
         self._outputs: deque[int] = deque(maxlen=MAX_OUTPUTS)
+        self._chains: dict[str, Ledger] = {}
+        """The requests of each sub-agent. Each has a cache of its own."""
+        self._unexamined = 0
+        """How many requests are a sub-agent's, without the name of the sub-agent."""
         self._used: dict[str, ModelPrices] = {}
         """The models that answered or wrote a summary, by name."""
         self._uncached: int | None = 0
@@ -75,6 +79,8 @@ class SessionLedger:
             self._log, self._done, self.bill, self._uncached = log, 0, Ledger(), 0
             self._outputs.clear()
             self._used.clear()
+            self._chains.clear()
+            self._unexamined = 0
         for item in log.items[self._done :]:
             self._add(item)
         self._done = len(log.items)
@@ -89,9 +95,11 @@ class SessionLedger:
             return
         known = self.prices_of(item.model, item.base_url)
         self._used[known.name] = known
-        self.bill.add(self.billed(item))
+        request = self.billed(item)
+        self.bill.add(request)
         usage = item.report.usage
         if item.report.is_side:
+            self._add_side(request, item.report.chain)
             return
         if item.report.is_base and item.report.reported_output:
             self._outputs.append(usage.output_tokens)
@@ -100,6 +108,18 @@ class SessionLedger:
                 self._uncached = None
             elif self._uncached is not None:
                 self._uncached += 1
+
+    def _add_side(self, request: BilledRequest, chain: str) -> None:
+        """Add a sub-agent's request to the sub-agent's own ledger, and its rebuild to the bill."""
+        if not chain:
+            self._unexamined += 1
+            return
+        ledger = self._chains.setdefault(chain, Ledger())
+        other = ledger.last is not None and ledger.last.model != request.model
+        changes: frozenset[Change] = frozenset(("model",)) if other else frozenset()
+        rebuild = ledger.add(replace(request, is_side=False, changes=changes, cause=None))
+        if rebuild is not None:
+            self.bill.rebuilds.append(rebuild)
 
     def billed(self, item: LoggedRequest) -> BilledRequest:
         """Return the request with its prices and the rules of its cache."""
@@ -120,6 +140,7 @@ class SessionLedger:
             changes=changes,
             entry_id=report.entry_id,
             predicted=report.predicted,
+            reported_cost=report.reported_cost if pricing is None else None,
             is_side=report.is_side,
             cause=report.cause,
         )
@@ -173,13 +194,20 @@ class SessionLedger:
         return self._cost(model, size, self._cached(model, frozenset(("compaction",)), head, at))
 
     def _cost(self, model: ModelSet, size: int, cached: int) -> float | None:
-        known, last = self.prices_of(model.model, model.base_url), self.bill.last
+        known = self.prices_of(model.model, model.base_url)
         if known.pricing is None:
             return None
-        lasting = last is not None and 2 * last.usage.cache_write_1h_tokens > last.usage.cache_write_tokens
         output = round(median(self._outputs)) if self._outputs else USUAL_OUTPUT
-        request = NextRequest(size=size, cached=cached, output=output, lasts_an_hour=lasting)
+        request = NextRequest(size=size, cached=cached, output=output, lasts_an_hour=self.lasts_an_hour)
         return price(forecast(request, self._rules(known)), known.pricing)
+
+    @property
+    def lasts_an_hour(self) -> bool:
+        """Whether the last request that wrote to the cache wrote more for an hour than for 5 minutes."""
+        last = self.bill.last
+        if last is None or not last.usage.cache_write_tokens:
+            return self.bill.lifetime_s == ONE_HOUR_S
+        return 2 * last.usage.cache_write_1h_tokens > last.usage.cache_write_tokens
 
     def _rules(self, known: ModelPrices) -> CacheRules | None:
         """Return the rules of the model's cache; None if the last request shows that it is not used."""
@@ -212,7 +240,18 @@ class SessionLedger:
                 told.append(f"{tokens:,} tokens have no price, because no model is named.")
             else:
                 told.append(f"{tokens:,} tokens of {model} have no price: compactd's registry lists none.")
+        if bill.reported:
+            told.append(
+                f"${bill.reported:,.2f} of it is what the imported file reports; by_kind leaves it out,"
+                " because compactd's registry lists no price of the model."
+            )
         told += [known.note for known in self._used.values() if known.note]
+        if self._unexamined:
+            are = "request is" if self._unexamined == 1 else "requests are"
+            told.append(
+                f"{self._unexamined:,} {are} of sub-agents, and nothing says which belong together. Their"
+                " rebuilds are not examined."
+            )
         if bill.untimed:
             which = "All requests" if bill.untimed == bill.requests else f"{bill.untimed:,} requests"
             told.append(

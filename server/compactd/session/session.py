@@ -433,6 +433,19 @@ class Session:
             )
         )
 
+    def predict_compacted(self, size: int) -> float | None:
+        """Return what the next request will cost, in US dollars, if a compaction leaves `size` tokens of it.
+        None if the model's prices are not known. O(1)."""
+        return rounded(
+            self.ledger.predict_compacted(
+                self.state.usage_log,
+                self.state.model,
+                size=size,
+                head=self.cached_head,
+                at=self.host.now(),
+            )
+        )
+
     def count_message(self, message: Message) -> int:
         """Return the number of tokens of one message, by this session's token counter. O(message)."""
         return message_tokens(message, self.counter)

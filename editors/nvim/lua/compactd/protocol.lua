@@ -462,10 +462,10 @@
 --- Result of `session/cost`: what the session cost, at list prices, by the usage reports of its requests. A number that is not known is null; it is never guessed.
 ---@class compactd.CostResult
 ---@field currency "USD" The currency of all amounts.
----@field billed number|nil All requests and summaries; null if the price of some is not known.
+---@field billed number|nil All requests and summaries; null if the price of some is not known. For requests of an imported file whose model has no known price, it is the cost that the file reports.
 ---@field predicted number|nil What the requests were predicted to cost before they were answered, all those together that have a prediction; null if none has.
 ---@field requests integer How many requests of the conversation have a usage report.
----@field by_kind compactd.CostByKind The parts of `billed`.
+---@field by_kind compactd.CostByKind The parts of `billed`, without the costs that an imported file reports.
 ---@field tokens compactd.TokensByKind The tokens that were billed.
 ---@field rebuilds compactd.CacheRebuild[] The requests that built the provider's cache again, oldest first. Fewer than 1,000 tokens do not count.
 ---@field next compactd.NextCost What the next request will cost.
@@ -500,14 +500,14 @@
 --- What the next request will cost, in US dollars. The size of its answer is that of the last ones.
 ---@class compactd.NextCost
 ---@field now number|nil As the context is; null if the model's price is not known.
----@field compacted number|nil After a compaction that leaves as much as the settings allow, without the cost of its summary. Null if the price is not known, or if a compaction would not make the request smaller.
+---@field compacted number|nil After a compaction, without the cost of its summary. The compaction leaves as much as `session/compact` with `plan_only` expects or, if the cost decides (`when`), as much as a compaction by cost. Null if the price is not known, or if a compaction would not make the request smaller.
 
 --- What a compaction did, or why it did nothing. Token counts are for the whole request.
 ---@class compactd.CompactionResult
 ---@field compacted boolean True if the context changed, or with `dry_run` if it would change.
----@field reason string Why nothing was compacted, or what was done differently from the request, such as fewer kept messages. Empty if everything was done as requested.
+---@field reason string Why nothing was compacted, what was done differently from the request, such as fewer kept messages, or that the cost decided although the window has room. Empty if there is nothing to say.
 ---@field compaction_id string|nil Id of the compaction; null if there was none, or for a dry run.
----@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
+---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a client requested it. `threshold`: the context reached the threshold, or the cost decided; then `reason` says so. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
 ---@field strategy "summarize"|"provider"|"extract"|"truncate" How the summary was made: by a model (`summarize`), by code (`extract`), or not at all (`truncate`). `provider`: by the provider's own compaction; `summary` is by code then, for other models.
 ---@field messages_before integer Number of messages in the context before.
 ---@field messages_after integer Number of messages in the context after, the summary included.

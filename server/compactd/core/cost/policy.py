@@ -52,6 +52,9 @@ class Situation(Struct, frozen=True, kw_only=True):
     """How many tokens came since the last compaction, or since the session began."""
     is_cold: bool | None
     """Whether the cache has expired; None if that is not known."""
+    saves_next: float | None = None
+    """What a compaction saves on the next request if the cache has expired, in US dollars, without what the
+    summary costs and what is read again; None to compute it from the prices."""
     summary_cost: float = 0.0
     """M: what a model's summary costs, in US dollars; 0 without a model."""
 
@@ -85,9 +88,11 @@ def decide(situation: Situation, rates: Rates) -> PolicyDecision:
     lost = min(REREAD_SHARE * saved, MAX_REREAD_TOKENS) * (write + rates.cache_read)
     rewritten = situation.summary_cost + max(0, situation.after - situation.head) * write
     once = rewritten + lost
+    saves_next = 0.0
     if situation.is_cold:
         # Without a compaction, all of the context is written again; with one, only what is left.
-        once = situation.summary_cost + lost - saved * write
+        saves_next = saved * write if situation.saves_next is None else situation.saves_next
+        once = situation.summary_cost + lost - saves_next
     payback = once / (saved * rates.cache_read)
     if situation.grown < MIN_GROWTH_SHARE * (situation.after - situation.head):
         came = max(0, situation.grown)
@@ -95,7 +100,10 @@ def decide(situation: Situation, rates: Rates) -> PolicyDecision:
     if once <= 0:
         return PolicyDecision(
             compact=True,
-            reason=f"The cache has expired: compacting first saves ${-once:.3f} on the next request.",
+            reason=(
+                f"The cache has expired: compacting first saves about ${saves_next:.3f} on the next request."
+                f" {_extras(situation, lost)}"
+            ),
             payback_turns=round(payback, 1),
             cold=True,
         )
@@ -118,12 +126,21 @@ def decide(situation: Situation, rates: Rates) -> PolicyDecision:
     return PolicyDecision(
         compact=True,
         reason=(
-            f"A compaction for ${once:.3f} saves {saved:,} tokens a request and pays back after"
-            f" {payback:.1f} requests."
+            f"A compaction saves {saved:,} tokens a request and pays back after {payback:.1f} requests. It"
+            f" writes about ${rewritten - situation.summary_cost:.3f} to the cache again."
+            f" {_extras(situation, lost)}"
         ),
         payback_turns=round(payback, 1),
         cold=situation.is_cold,
     )
+
+
+def _extras(situation: Situation, lost: float) -> str:
+    """Return a sentence on what a compaction costs later, or for its summary."""
+    read_again = f"What the agent reads again costs about ${lost:.3f}"
+    if not situation.summary_cost:
+        return f"{read_again}."
+    return f"{read_again}, the summary at most ${situation.summary_cost:.3f}."
 
 
 def unpriced(why: str) -> PolicyDecision:

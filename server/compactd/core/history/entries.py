@@ -95,9 +95,13 @@ class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_default
     only."""
     model: str | None = None
     """The model that answered, if an imported file names another one than the session's."""
+    chain: str = ""
+    """Which sub-agent made the request, in an imported file; empty if `is_side` is false or if the file does
+    not say. Versions before 2026-12 leave out this field and those below."""
+    reported_cost: float | None = None
+    """The cost that an imported file reports, in US dollars."""
     predicted: float | None = None
-    """What the request was predicted to cost before it was answered, in US dollars. Versions before 2026-12
-    leave out this field and those below."""
+    """What the request was predicted to cost before it was answered, in US dollars."""
     cause: Cause | None = None
     """Why the provider's cache was built again by this request; None if it was not."""
     first_change: Part | None = None

@@ -53,6 +53,9 @@ class CompactRequest(Struct, frozen=True, kw_only=True):
     unasked: str = ""
     """A note to add to the result's `reason` if the strategy is `auto` and no model may be asked; empty if
     there is no note."""
+    by_cost: str = ""
+    """A note to add to the result's `reason` if the cost decided, although the window has room; empty if it
+    did not."""
     context: tuple[str, ...] = ()
     """Texts from the client's hook that the summariser reads too."""
     prompt: str | None = None

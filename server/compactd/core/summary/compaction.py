@@ -245,7 +245,7 @@ def _result(given: SummaryInput, strategy: Strategy, after: int, reason: str) ->
     """Return the result for the client: what the plan expected, with what it came to."""
     return replace(
         expected_result(given.plan),
-        reason=reason,
+        reason="; ".join(part for part in (reason, given.plan.inputs.request.by_cost) if part),
         strategy=strategy,
         tokens_after=after,
         tokens_saved=given.plan.tokens_before - after,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from compactd.compaction.dry_run import size_after_compaction
 from compactd.core.history.projection import project
 from compactd.core.models.lookup import WANT_REASONING
 from compactd.daemon.handlers import encode
@@ -63,9 +64,10 @@ class ReadHandlers(HandlerGroup):
 
         return context() if is_quick(view.items) else self._daemon.in_worker(context)
 
-    def session_cost(self, params: wire.SessionParams, request: Request) -> wire.CostResult:
+    async def session_cost(self, params: wire.SessionParams, request: Request) -> wire.CostResult:
         """Return what the session cost so far, and what its next request will cost."""
-        return cost_report(self._sessions.get(params.session_id))
+        session = self._sessions.get(params.session_id)
+        return cost_report(session, await size_after_compaction(session))
 
     def session_history(self, params: wire.HistoryParams, request: Request) -> Handled:
         """Return the session's history. If the params name an entry, start with that entry.

@@ -91,6 +91,9 @@ _ATTACHES_FROM: Final = (2, 1, 110)
 2026-11).
 """
 
+SIDE_CHAIN: Final = "sub-agent"
+"""What a sub-agent is called whose records do not say which one it is."""
+
 _DELIVERED_REASONS: Final = (None, "absorbed_mid_turn")
 """Reasons of a `remove` record that say that the model got the message. With other reasons, the message was
 dropped or given to a sub-agent (`cleared_on_cancel`, `dropped_by_hook`, `delivered_to_agent` and more;
@@ -247,6 +250,8 @@ class ClaudeCodeReader:
         between = between or Between()
         self.session = SessionBuilder("claude-code")
         self._seen: set[str] = set()
+        self._roots: dict[str, str] = {}
+        """The id of a sub-agent's record -> the id of its first record."""
         self._names: dict[str, str] = {}
         self._billed: set[str] = set()
         self._answer: _Answer | None = None
@@ -276,8 +281,11 @@ class ClaudeCodeReader:
     def record(self, record: dict[str, Raw]) -> None:
         """Read the next record. Raise `CompactdError` if it cannot be read."""
         kind = text_field(record, "type")
-        if self._reads_requests and kind in ("assistant", "progress"):
-            self._request(record)
+        if self._reads_requests:
+            if kind in ("assistant", "progress"):
+                self._request(record)
+            elif is_true(record, "isSidechain"):
+                self._chain_of(record)
         if kind == "queue-operation":
             self._queue_operation(record)
         if kind in ("summary", "custom-title", "ai-title"):
@@ -430,9 +438,13 @@ class ClaudeCodeReader:
     def _request(self, record: dict[str, Raw]) -> None:
         """Read the usage report of an answer, in the conversation or in a sub-agent's. A later record of the
         same request has the final numbers (`cli/usage/claude_code.py`)."""
-        inner = record
+        inner, chain = record, ""
         if text_field(record, "type") == "progress":
-            inner = object_in(object_in(record, "data"), "message")
+            data = object_in(record, "data")
+            inner = object_in(data, "message")
+            chain = text_field(data, "agentId") or text_field(record, "parentToolUseID") or SIDE_CHAIN
+        elif is_true(record, "isSidechain"):
+            chain = self._chain_of(record)
         message = object_in(inner, "message")
         model, usage = text_field(message, "model") or "", message.get("usage", NULL)
         if usage == NULL or model == "<synthetic>":
@@ -442,9 +454,21 @@ class ClaudeCodeReader:
         at = unix_seconds(text_field(inner, "timestamp"))
         known = requests.get(identity)
         if known is None:
-            requests[identity] = FileRequest(usage=usage, model=model, at=at)
+            place = len(self.session.messages)
+            requests[identity] = FileRequest(usage=usage, model=model, at=at, chain=chain, place=place)
         else:
             requests[identity] = replace(known, usage=usage, model=model, at=at)
+
+    def _chain_of(self, record: dict[str, Raw]) -> str:
+        """Return which sub-agent a record of a sub-agent belongs to: its id, or the first record's."""
+        agent, uuid = text_field(record, "agentId"), text_field(record, "uuid")
+        if agent:
+            return agent
+        parent = text_field(record, "parentUuid") or ""
+        root = self._roots.get(parent, uuid or parent or SIDE_CHAIN)
+        if uuid:
+            self._roots[uuid] = root
+        return root
 
     def _boundary(self, record: dict[str, Raw]) -> None:
         """Read the record of an automatic compaction, which contains the size of the conversation."""
@@ -479,7 +503,7 @@ class ClaudeCodeReader:
                 self._billed.add(answer.answer_id)
             request = self.session.requests.get(answer.request)
             if request is not None and answer.usage is not None and answer.blocks:
-                mine = replace(request, is_side=False, message_id=answer.uuid)
+                mine = replace(request, chain="", place=len(self.session.messages), is_answer=True)
                 self.session.requests[answer.request] = mine
             self.session.add(
                 "assistant",

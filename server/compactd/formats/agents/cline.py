@@ -26,11 +26,19 @@ from compactd.core.authors.authors import REMINDER, SUBAGENT, TOOL, TYPED_TAGS, 
 from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.files.documents import open_document
-from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, message_id, text_field
+from compactd.formats.files.session_file import (
+    FileRequest,
+    SessionBuilder,
+    SessionFile,
+    is_true,
+    message_id,
+    text_field,
+)
 from compactd.formats.messages.anthropic import read_block
 from compactd.formats.messages.json_parts import elements, fields, string
 from compactd.formats.messages.lenient_json import (
     Given,
+    cost_in,
     count_in,
     is_list,
     is_object,
@@ -102,12 +110,15 @@ def _message(session: SessionBuilder, given: Given, names: dict[str, str], *, wr
     id, created_at = text_field(given, "id"), at / 1000 if at else None
     if text_in(given, "role") == "assistant":
         names.update((block.call_id, block.name) for block in blocks if isinstance(block, ToolCall))
-        _model(session, object_in(given, "modelInfo"))
+        session.model = _model(object_in(given, "modelInfo")) or session.model
+        place, is_answer = len(session.messages), False
         if is_true(given, "isSummary"):
             session.summary(join_text_blocks(blocks, "\n\n"), id=id, created_at=created_at)
         else:
             usage = _usage(object_in(given, "metrics"))
             session.add("assistant", blocks, id=id, created_at=created_at, usage=usage)
+            is_answer = len(session.messages) > place and usage is not None
+        _request(session, given, created_at, place, is_answer=is_answer)
         return
     if text_in(given, "role") != "user":
         raise InvalidParams("role must be user or assistant", "$.role")
@@ -188,11 +199,26 @@ def _block(raw: Raw) -> Block:
     return read_block(raw, "$.content")
 
 
-def _model(session: SessionBuilder, given: Given) -> None:
+def _request(session: SessionBuilder, given: Given, at: float | None, place: int, *, is_answer: bool) -> None:
+    """Read the request of an answer: its usage report, its model and its cost."""
+    metrics = object_in(given, "metrics")
+    usage = _usage(metrics)
+    if usage is not None:
+        session.requests[str(len(session.requests))] = FileRequest(
+            usage=usage,
+            model=_model(object_in(given, "modelInfo")),
+            at=at,
+            place=place,
+            is_answer=is_answer,
+            cost=cost_in(metrics, "cost"),
+        )
+
+
+def _model(given: Given) -> str:
+    """Return the name of a model, with its provider if the file names it; empty if there is none."""
     model = text_in(given, "id") or text_in(given, "modelId")
     provider = text_in(given, "provider") or text_in(given, "providerId")
-    if model:
-        session.model = model if "/" in model or not provider else f"{provider}/{model}"
+    return model if "/" in model or not provider or not model else f"{provider}/{model}"
 
 
 def _usage(metrics: Given) -> Raw | None:

@@ -18,9 +18,25 @@ from msgspec import Raw
 
 from compactd.core.authors.authors import FILE, SUBAGENT, UNKNOWN
 from compactd.formats.files.documents import open_document
-from compactd.formats.files.session_file import SessionBuilder, SessionFile, is_true, text_field
+from compactd.formats.files.session_file import (
+    FileRequest,
+    SessionBuilder,
+    SessionFile,
+    is_true,
+    text_field,
+)
 from compactd.formats.messages.json_parts import fields, first_byte
-from compactd.formats.messages.lenient_json import Given, list_in, number_in, object_in, objects_in, text_in
+from compactd.formats.messages.lenient_json import (
+    Given,
+    cost_in,
+    count_in,
+    list_in,
+    number_in,
+    object_in,
+    objects_in,
+    read_usage,
+    text_in,
+)
 from compactd.formats.messages.rendering import data_url
 from compactd.protocol.messages import (
     NULL,
@@ -103,7 +119,9 @@ class _Reader:
         session.set_model(text_in(info, "modelID"), text_in(info, "providerID"))
         path = object_in(info, "path")
         session.working_dir = session.working_dir or text_field(path, "cwd")
+        place = len(session.messages)
         if is_true(info, "summary"):
+            self._request(info, created_at, place, is_answer=False)
             self._summary(info, parts, id, created_at)
             return
         blocks = [block for part in parts for block in _blocks(part)]
@@ -116,9 +134,36 @@ class _Reader:
             usage=tokens if _has_tokens(tokens) and "error" not in info else None,
             stop_reason=text_field(info, "finish"),
         )
+        has_report = len(session.messages) > place and session.messages[place][0].usage is not None
+        self._request(info, created_at, place, is_answer=has_report)
         for part in parts:
             if text_in(part, "type") == "tool":
                 self._result(part, created_at)
+
+    def _request(self, info: Given, at: float | None, place: int, *, is_answer: bool) -> None:
+        """Read the request of an answer: its usage report, its model and its cost. In OpenCode's counts, the
+        output does not include reasoning."""
+        tokens = object_in(info, "tokens")
+        cache, thoughts = object_in(tokens, "cache"), count_in(tokens, "reasoning")
+        usage = read_usage(
+            count_in(tokens, "input"),
+            count_in(tokens, "output") + thoughts,
+            read=count_in(cache, "read"),
+            written=count_in(cache, "write"),
+            reasoning=thoughts,
+        )
+        if usage is None:
+            return
+        provider, model = text_in(info, "providerID"), text_in(info, "modelID")
+        requests = self._session.requests
+        requests[text_in(info, "id") or f"#{len(requests)}"] = FileRequest(
+            usage=usage,
+            model=f"{provider}/{model}" if provider and model else model,
+            at=at,
+            place=place,
+            is_answer=is_answer,
+            cost=cost_in(info, "cost"),
+        )
 
     def _with_authors(self, parts: list[Given]) -> tuple[Meta | None, list[Block]]:
         """Return (meta of a user message, its blocks). Each text that no person typed has its author."""

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from compactd.core.authors.authors import HOOK, SUMMARY
 from compactd.formats.files.json_lines import records
 from compactd.formats.files.session_file import (
+    FileRequest,
     SessionBuilder,
     SessionFile,
     branch_to,
@@ -27,8 +29,9 @@ from compactd.formats.files.session_file import (
     unix_seconds,
 )
 from compactd.formats.messages.json_parts import elements, fields, first_byte, string
-from compactd.formats.messages.lenient_json import object_in, summary_meta, text_in
+from compactd.formats.messages.lenient_json import cost_in, object_in, summary_meta, text_in
 from compactd.formats.messages.neutral import keep_block
+from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import NULL, Block, Image, Meta, Text, Thinking, ToolCall, ToolResult
 
 _Record = dict[str, Raw]
@@ -47,7 +50,9 @@ _USAGE = (
 def read(data: bytes) -> SessionFile:
     """Return the session in `data`. An entry that cannot be read is skipped with a warning. O(bytes)."""
     reading = PiReader()
-    for number, record in _path(list(records(data, reading.session.warn))):
+    entries = list(records(data, reading.session.warn))
+    _read_requests(reading.session, entries)
+    for number, record in _path(entries):
         with reading.session.skipping("line", number):
             reading.record(record, number)
     return reading.session.finish()
@@ -92,7 +97,39 @@ class PiReader:
         kept = _first_kept(record, starts)
         if kept is not None:
             session.first_kept[len(session.messages)] = kept
+        place = len(session.messages)
         _entry(session, record)
+        request = session.requests.get(str(number))
+        if request is not None:
+            added = len(session.messages) > place and session.messages[place][0].usage is not None
+            session.requests[str(number)] = replace(request, place=place, is_answer=added)
+
+
+def _read_requests(session: SessionBuilder, entries: list[tuple[int, _Record]]) -> None:
+    """Read all usage reports, also those of answers that are aborted, failed, or on a branch that was left.
+    They were billed. A branch can repeat a request of another one. O(entries)."""
+    seen: set[tuple[bytes, str, bytes]] = set()
+    for number, record in entries:
+        try:
+            message = object_in(record, "message") if text_field(record, "type") == "message" else {}
+            if text_field(message, "role") != "assistant":
+                continue
+            usage = _usage(message.get("usage", NULL))
+            cost = cost_in(object_in(object_in(message, "usage"), "cost"), "total")
+        except CompactdError:
+            continue  # if the conversation needs it, reading it again adds a warning
+        provider, model = text_in(message, "provider"), text_in(message, "model")
+        began = bytes(message.get("timestamp", record.get("timestamp", NULL)))
+        identity = (began, model, b"" if usage is None else bytes(usage))
+        if usage is None or identity in seen:
+            continue
+        seen.add(identity)
+        session.requests[str(number)] = FileRequest(
+            usage=usage,
+            model=f"{provider}/{model}" if provider and model else model,
+            at=unix_seconds(text_field(record, "timestamp")),
+            cost=cost,
+        )
 
 
 def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | None:
@@ -168,7 +205,7 @@ def _message(
                 _blocks(content, "$.message.content", is_anthropic),
                 id=entry_id,
                 created_at=created_at,
-                # The usage of an aborted or failed answer is empty.
+                # The usage of an aborted or failed answer says nothing of the context's size.
                 usage=None if stop_reason in ("aborted", "error") else _usage(message.get("usage", NULL)),
                 stop_reason=stop_reason,
             )

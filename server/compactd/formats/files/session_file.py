@@ -38,10 +38,15 @@ class FileRequest(Struct, frozen=True, kw_only=True):
     """The model that answered; empty if the file does not say."""
     at: float | None
     """When it was answered; None if the file does not say."""
-    is_side: bool = True
-    """Whether the answer is no message of the session: it is a sub-agent's."""
-    message_id: str | None = None
-    """The id of the message that is the answer."""
+    chain: str = ""
+    """Which sub-agent made it; empty if it is a request of the conversation."""
+    place: int = 0
+    """How many messages of the session are before it; the position of the answer if it is one of them."""
+    is_answer: bool = False
+    """Whether the answer is a message of the session whose usage report this is. An aborted or failed answer
+    is not."""
+    cost: float | None = None
+    """The cost that the file reports, in US dollars; None if it reports none."""
 
 
 class SessionFile(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,9 @@ from compactd.protocol.messages import NULL, Meta
 
 Given = dict[str, Raw]
 
+MAX_COST = 1e9
+"""A larger reported cost, in US dollars, is not believed."""
+
 
 def object_in(given: Given, name: str) -> Given:
     """Return the fields of the object `given[name]`; empty if it is missing or something else."""
@@ -50,6 +53,13 @@ def number_in(given: Given, name: str) -> float | None:
         return msgspec.json.decode(raw, type=float) if raw[:1] in b"-0123456789" and raw else None
     except msgspec.DecodeError:
         return None
+
+
+def cost_in(given: Given, name: str) -> float | None:
+    """Return the reported cost `given[name]`, in US dollars; None if it is missing, 0, or no cost. Agents
+    write 0 if they know no price."""
+    number = number_in(given, name)
+    return number if number is not None and 0 < number < MAX_COST else None
 
 
 def count_in(given: Given, name: str) -> int:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from importlib import import_module
 from io import BytesIO
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 from msgspec import Struct

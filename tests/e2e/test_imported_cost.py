@@ -183,7 +183,7 @@ def test_a_reported_cost_counts_where_no_price_is_known(daemon: Daemon, tmp_path
 
     assert bill["billed"] == pytest.approx(usage["cost_usd"])
     # The compaction is the cause of the request after it, not of the aborted ones before it.
-    assert [(one["cause"], one["tokens"]) for one in bill["rebuilds"]][:1] == [("compaction", 9_000)]
+    assert [(one["cause"], one["tokens"]) for one in bill["rebuilds"]][:1] == [("compaction", 9_003)]
     assert bill["by_kind"]["input"] == pytest.approx(12 * 5 / 1e6)
     assert bill["unknown"][0].startswith("$0.25 of it is what the imported file reports")
 

@@ -53,12 +53,12 @@ def test_the_bill_comes_first_then_the_rebuilds_and_what_was_lost(tmp_path: Path
     assert seen.lines[:9] == [
         "6 requests, 2026-01-02 00:00 to 2026-01-02 00:07, claude-opus-4-5, claude-sonnet-4-5",
         "",
-        "              tokens    cost",
-        "input             18  <$0.01   0 %",
-        "cache read    39,000   $0.02   2 %",
-        "cache write  176,000   $1.05  98 %",
-        "output           120  <$0.01   0 %",
-        "total        215,138   $1.07",
+        "                    tokens    cost",
+        "input                   18  <$0.01   0 %",
+        "cache read          39,000   $0.02   2 %",
+        "cache write 5 min  176,000   $1.05  98 %",
+        "output                 120  <$0.01   0 %",
+        "total              215,138   $1.07",
         "18 % of the input came from the cache.",
     ]
     told = "4 rebuilds of the cache, together 121,003 tokens, 69 % of all tokens written to the cache"
@@ -121,10 +121,12 @@ def test_all_counts_a_request_of_two_files_once_and_agrees_with_usage(tmp_path: 
     assert audit["total"]["rebuilds"] == 4
     assert len(audit["sessions"]) == 2
     assert text.lines[0].startswith("7 requests in 2 sessions for $1.")
-    assert "`compactd audit FILE` shows one of them in full" in text.lines
+    assert "`compactd audit ID` shows one of them in full" in text.lines
     assert (audit["lost"]["compactions"], audit["lost"]["constraints"]) == (1, 1)
     assert audit["policy"]["requests"] == 6
-    assert text.lines[-1].startswith("1 compaction: the context no longer has the words of 1 of 1 constraint")
+    assert "what the files do not say" in text.lines
+    (lost,) = [line for line in text.lines if line.startswith("1 compaction: ")]
+    assert lost.startswith("1 compaction: the context no longer has the words of 1 of 1 constraint")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100])
@@ -147,6 +149,35 @@ def test_all_is_about_no_single_file(tmp_path: Path, arguments: tuple[str, ...])
 
     assert seen.code == 2
     assert "--all cannot be combined" in seen.err
+
+
+def test_the_beginning_of_an_id_names_a_session(tmp_path: Path, session: Path) -> None:
+    by_path = run(tmp_path, "audit", session, "--json")
+    by_id = run(tmp_path, "audit", "5c5cb639", "--json")
+
+    assert by_id.code == 0, by_id.err
+    assert by_id.json == by_path.json
+
+    session.with_name("5c5cb639-1.jsonl").write_bytes(session.read_bytes())
+    several = run(tmp_path, "audit", "5c5cb639")
+    assert several.code == 1
+    assert "5c5cb639 is the beginning of 2 sessions." in several.err
+    assert "5c5cb639-1.jsonl" in several.err
+    assert "no such file" in run(tmp_path, "audit", "0000aaaa").err
+
+
+def test_without_any_session_all_does_not_ask_for_a_file(tmp_path: Path) -> None:
+    assert "Name a FILE" not in run(tmp_path, "audit", "--all").err
+    assert "Name a FILE" in run(tmp_path, "audit").err
+
+
+def test_an_output_that_is_too_low_is_marked(tmp_path: Path) -> None:
+    early = [answer(number, at=number, write=9_000, out=1) for number in range(3)]
+    path = tmp_path / "early.jsonl"
+    path.write_bytes(lines(early))
+
+    assert any(line.startswith("output (too low)") for line in run(tmp_path, "audit", path).lines)
+    assert run(tmp_path, "audit", path, "--json").json["output_is_too_low"]
 
 
 def test_a_file_without_usage_says_so(tmp_path: Path) -> None:

@@ -151,8 +151,11 @@ def short_path(path: Path) -> str:
     return f"~{text[len(home) :]}" if home and text.startswith(f"{home}/") else text
 
 
-def nothing_found(agents: Sequence[str], environ: Mapping[str, str]) -> CommandError:
-    """Return the error for a machine on which `agents` have written no session."""
+def nothing_found(
+    agents: Sequence[str], environ: Mapping[str, str], *, can_name: bool = True
+) -> CommandError:
+    """Return the error for a machine on which `agents` have written no session. `can_name`: whether the user
+    could name a file instead."""
     whose = TITLES[agents[0]] if len(agents) == 1 else "a coding agent"
     places = {agent: describe_places(agent, environ) for agent in agents}
     lines = [
@@ -164,7 +167,7 @@ def nothing_found(agents: Sequence[str], environ: Mapping[str, str]) -> CommandE
         hint += f"\n{DATABASE_HINT}"
     return CommandError(
         f"no session of {whose} was found on this machine.",
-        hint=f"{hint}\nName a FILE to use another session file.",
+        hint=f"{hint}\nName a FILE to use another session file." if can_name else hint,
         exit_code=NOTHING_TO_DO,
         data={
             "looked_in": [make_encodable(str(root)) for agent in agents for root in places_of(agent, environ)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -32,8 +33,14 @@ from compactd.cli.usage.table import cost_text
 from compactd.cli.usage.totals import Sum
 from compactd.protocol.errors import CompactdError
 
+ID_CHARS = 8
+MAX_PROJECT_CHARS = 20
 MAX_SESSIONS = 20
 """How many sessions are listed: those whose rebuilds cost most."""
+
+
+MAX_UNKNOWN = 10
+"""How many sentences about what the files do not say are shown."""
 
 
 class AuditedSession(Struct, frozen=True, kw_only=True):
@@ -202,10 +209,10 @@ def _show_rebuilds(page: Page, found: AllSessions, rebuilds: Sequence[AuditedReb
     page.line()
     ranked = sorted(found.bills, key=lambda bill: (-(bill.rebuilt_usd or 0.0), -bill.rebuilt_tokens))
     shown = [bill for bill in ranked if bill.rebuilds][:MAX_SESSIONS]
-    rows: list[tuple[str, ...]] = [("session", "cost", "rebuilds", "extra cost", "most by")]
+    rows: list[tuple[str, ...]] = [("session", "cost", "rebuilds", "extra cost", "main cause")]
     rows += [
         (
-            one_line(bill.session_id)[:8],
+            _name_of(bill),
             cost_text(bill.total),
             f"{len(bill.rebuilds):,}",
             dollars(bill.rebuilt_usd),
@@ -214,7 +221,29 @@ def _show_rebuilds(page: Page, found: AllSessions, rebuilds: Sequence[AuditedReb
         for bill in shown
     ]
     table(page, rows, "<>>><", optional=(2, 4))
-    page.line("`compactd audit FILE` shows one of them in full")
+    if len(shown) < len(ranked):
+        more = plural(len(ranked) - len(shown), "more session", "more sessions")
+        page.line(f"{more} without rebuilds, or with cheaper ones")
+    page.line("`compactd audit ID` shows one of them in full")
+
+
+def _name_of(bill: Bill) -> str:
+    """Return the beginning of a session's id, and the last folder of its project."""
+    project = one_line(Path(bill.project).name)[:MAX_PROJECT_CHARS]
+    return f"{one_line(bill.session_id)[:ID_CHARS]} {project}".rstrip()
+
+
+def show_unknown(page: Page, found: AllSessions) -> None:
+    """Print what the files do not say, the most common first."""
+    counted = Counter(told for bill in found.bills for told in bill.unknown)
+    if counted:
+        page.line()
+        page.line("what the files do not say")
+    of = f"of {plural(len(found.bills), 'session')}"
+    for told, count in counted.most_common(MAX_UNKNOWN):
+        page.row("-", f"{told} ({count:,} {of})", columns=2)
+    if len(counted) > MAX_UNKNOWN:
+        page.row("-", f"and {len(counted) - MAX_UNKNOWN:,} more; --json has all", columns=2)
 
 
 def show_losses(page: Page, losses: Sequence[Loss]) -> None:

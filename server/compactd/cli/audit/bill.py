@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.cli.audit.not_told import unknown_facts
+from compactd.cli.audit.not_told import has_early_reports, unknown_facts
 from compactd.cli.audit.trail import Boundary, Place, Sight, Trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.requests import FileUsage, Request
@@ -115,6 +115,8 @@ class Bill(Struct, frozen=True, kw_only=True):
     unpriced: tuple[tuple[str, int], ...]
     """(model, tokens) without a known price."""
     models: tuple[str, ...]
+    has_low_output: bool
+    """Whether most reports were written before their answer was complete."""
     rebuilds: tuple[AuditedRebuild, ...]
     """In the order of the file."""
     causes: tuple[CauseSum, ...]
@@ -233,6 +235,7 @@ def bill_of(trail: Trail, prices: PriceList, counted: Sequence[Request] | None =
         is_priced=not unpriced,
         unpriced=summary.unpriced,
         models=tuple(sorted(summary.total.models)),
+        has_low_output=has_early_reports(usage),
         rebuilds=tuple(rebuilds),
         causes=by_cause(rebuilds),
         chains=tuple(_chain_sum(chain, numbers[chain], rebuilds) for chain in numbers),

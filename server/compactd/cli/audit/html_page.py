@@ -114,8 +114,9 @@ def _picture(bill: Bill, zone: tzinfo | None) -> str:
         f'<path class="area" d="M{_EDGE},{bottom}L{line.replace(" ", "L")}L{WIDTH - _EDGE},{bottom}Z"/>'
         f'<line class="grid" x1="{_EDGE}" x2="{WIDTH - _EDGE}" y1="{bottom}" y2="{bottom}"/>'
         f'<polyline class="curve" points="{line}"/>{marks}</svg></div>'
-        f'<p class="ends"><span>{escape(time_text(points[0].at, zone))}</span>'
-        f"<span>{escape(time_text(points[-1].at, zone))}: {escape(dollars(highest))}</span></p>"
+        f'<p class="ends"><span>request 1, {escape(time_text(points[0].at, zone))}</span>'
+        f"<span>request {len(points):,}, {escape(time_text(points[-1].at, zone))}:"
+        f" {escape(dollars(highest))}</span></p>"
         f"{_KEY}"
     )
 

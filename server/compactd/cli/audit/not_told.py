@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compactd.cli.audit.trail import Trail
 from compactd.cli.framework.page import one_line, plural
 from compactd.cli.usage.prices import PriceList
-from compactd.cli.usage.requests import Request
+from compactd.cli.usage.requests import FileUsage
 from compactd.cli.usage.totals import Sum
 from compactd.core.cost.cache_rules import cache_rules
 
@@ -42,6 +42,10 @@ def unknown_facts(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
             f"How long the provider keeps the cache of {name_list(unsure)} is not known, so no rebuild of it"
             " is called expired."
         )
+    if usage.agent not in ("claude-code", "aider") and len(unsure) < len(used):
+        told.append(
+            "The file does not say how long the cache lasts. `expired` goes by the provider's usual time."
+        )
     undated = sum(place.at is None for place in trail.places)
     if undated:
         told.append(f"{undated:,} of {len(trail.places):,} requests have no time.")
@@ -49,7 +53,7 @@ def unknown_facts(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
         told.append("The clock went back: no time between those requests is known.")
     if any(prices.find(*usage.models[number]) is None for number in used):
         told.append("For a model without a known price, the cost of its requests and rebuilds is not known.")
-    if usage.agent == "claude-code" and _has_early_reports(usage.requests):
+    if has_early_reports(usage):
         told.append("Most reports were written before their answer was complete, so the output is too low.")
     if trail.contradictions:
         told.append(
@@ -71,9 +75,12 @@ def unknown_facts(trail: Trail, prices: PriceList, total: Sum) -> list[str]:
     return told
 
 
-def _has_early_reports(requests: Sequence[Request]) -> bool:
-    """Return whether most reports seem to be from the beginning of the answer."""
-    return 2 * sum(request.output < EARLY_OUTPUT_TOKENS for request in requests) > len(requests)
+def has_early_reports(usage: FileUsage) -> bool:
+    """Return whether most reports of a file seem to be from the beginning of the answer."""
+    requests = usage.requests
+    return usage.agent == "claude-code" and 2 * sum(
+        request.output < EARLY_OUTPUT_TOKENS for request in requests
+    ) > len(requests)
 
 
 def _goes_back(trail: Trail) -> bool:

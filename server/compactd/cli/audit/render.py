@@ -142,11 +142,15 @@ def show_rest(page: Page, audit: Audit, zone: tzinfo | None) -> None:
 
 
 def _quote(page: Page, what: str, texts: Sequence[str]) -> None:
+    is_cut = len(texts) > MAX_LOST
     for text in texts[:MAX_LOST]:
         line = f"{what}: {one_line(text)}"
-        page.row("", shorten_to_columns(line, page.width - 4) if page.is_drawn else line, columns=4)
-    if len(texts) > MAX_LOST:
-        page.row("", f"and {len(texts) - MAX_LOST:,} more", columns=4)
+        shown = shorten_to_columns(line, page.width - 4) if page.is_drawn else line
+        is_cut = is_cut or shown != line
+        page.row("", shown, columns=4)
+    more = f"and {len(texts) - MAX_LOST:,} more; " if len(texts) > MAX_LOST else ""
+    if is_cut:
+        page.row("", f"{more}--json shows all in full", columns=4)
 
 
 def table(page: Page, rows: Sequence[tuple[str, ...]], sides: str, optional: Sequence[int] = ()) -> None:

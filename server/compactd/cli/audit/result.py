@@ -103,6 +103,7 @@ def bill_fields(bill: Bill) -> Json:
         "reported_cost_usd": total.reported_usd if total.cost_reports else None,
         "unpriced": [{"model": model, "tokens": count} for model, count in bill.unpriced],
         "cached_share": total.cached_share,
+        "output_is_too_low": bill.has_low_output,
         "rebuilt_tokens": bill.rebuilt_tokens,
         "rebuilt_cost_usd": bill.rebuilt_usd,
         "rewritten_share": bill.rewritten_share,

@@ -46,12 +46,18 @@ class KindRow(Struct, frozen=True):
 def kind_rows(bill: Bill) -> list[KindRow]:
     """Return the bill by kind, the sum last. Kinds without tokens are left out."""
     tokens, costs, total = bill.tokens, bill.costs, bill.total
+    # Only Claude Code's files say how long the cache lasts.
+    written = "cache write 5 min" if bill.agent == "claude-code" else "cache write"
     kinds = (
         ("input", tokens.input, costs.input),
         ("cache read", tokens.cache_read, costs.cache_read),
-        ("cache write", tokens.cache_write_5m, costs.cache_write_5m),
+        (
+            written,
+            tokens.cache_write_5m,
+            costs.cache_write_5m,
+        ),
         ("cache write 1 h", tokens.cache_write_1h, costs.cache_write_1h),
-        ("output", tokens.output, costs.output),
+        ("output (too low)" if bill.has_low_output else "output", tokens.output, costs.output),
         ("summaries", tokens.summary, costs.summary),
     )
     rows = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -25,15 +26,22 @@ if TYPE_CHECKING:
 
 ABOUT = """\
 Shows what a session of an agent cost: the bill by kind of token, each time the prompt
-cache was built again with its cause and price, what each compaction lost (constraints,
-open tasks, facts that were used again later), and an estimate of what the session would
-have cost if compactd's policy had decided when to compact. What the file does not say is
+cache was built again with its cause and price, what the context lacked after each
+compaction (the words of constraints and open tasks, facts that were used again later),
+and an estimate of what the session would have cost if compactd's policy had decided when
+to compact. What the file does not say is
 `unknown`. Costs are at list prices; with a subscription, you do not pay them.
 
 A cache is built again after a compaction or a prune, for another model, after a rewind, and
 if it was not used for longer than it lasts (`expired`). Files show no system prompt and
 tools, so a change of these is `unknown`. The estimate is no promise: it says what it assumes.
 """
+
+
+MAX_NAMED = 10
+"""How many sessions are named if an id is not unique."""
+_ID = re.compile(r"[0-9A-Za-z_-]{4,80}")
+"""The beginning of a session's id."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -53,8 +61,26 @@ def run(options: Options, page: Page) -> int:
     zone = UTC if options.utc else None
     if options.all:
         return _run_all(options, page)
-    choice = choose_file(options.file, pick=options.pick, agent=options.agent, page=page)
+    choice = choose_file(_path_of(options.file), pick=options.pick, agent=options.agent, page=page)
     return _run_file(options, choice, page, zone)
+
+
+def _path_of(name: str | None) -> str | None:
+    """Return FILE. If there is no such file, but one session whose id begins so (as `--all` shows it), return
+    its path. Raise `CommandError` if there are several."""
+    from compactd.cli.agent_files.places import find_files
+
+    if name is None or _ID.fullmatch(name) is None or Path(name).exists():
+        return name
+    begins = re.compile(rf"(?:\A|[_-]){re.escape(name)}")
+    found = [file for file in find_files(os.environ) if begins.search(file.path.name)]
+    if len(found) > 1:
+        paths = "\n".join(f"  {one_line(make_encodable(str(file.path)))}" for file in found[:MAX_NAMED])
+        raise CommandError(
+            f"{name} is the beginning of {len(found):,} sessions.",
+            hint=f"Name a file, such as one of these:\n{paths}",
+        )
+    return str(found[0].path) if found else name
 
 
 def _run_file(options: Options, choice: Choice, page: Page, zone: tzinfo | None) -> int:
@@ -137,7 +163,14 @@ def _say_no_usage(page: Page, choice: Choice) -> int:
 
 def _run_all(options: Options, page: Page) -> int:
     from compactd.cli.agent_files import places
-    from compactd.cli.audit.all_sessions import all_fields, read_all, read_losses, show_all, show_losses
+    from compactd.cli.audit.all_sessions import (
+        all_fields,
+        read_all,
+        read_losses,
+        show_all,
+        show_losses,
+        show_unknown,
+    )
     from compactd.cli.usage.prices import PriceList
 
     for name, is_given in (
@@ -152,7 +185,7 @@ def _run_all(options: Options, page: Page) -> int:
     agents = places.AGENTS if options.agent is None else (options.agent,)
     files = places.find_files(os.environ, agents)
     if not files:
-        raise nothing_found(agents, os.environ)
+        raise nothing_found(agents, os.environ, can_name=False)
     prices = PriceList()
     with paused_gc():
         with ProgressSpinner("reading the sessions") as spinner:
@@ -169,6 +202,7 @@ def _run_all(options: Options, page: Page) -> int:
         if not found.sessions:
             page.line("none of the session files on this machine reports tokens")
         show_losses(page, losses)
+        show_unknown(page, found)
         print_notes([*found.notes, *notes])
     return DONE if found.sessions else NOTHING_TO_DO
 
@@ -190,6 +224,7 @@ COMMAND = Command(
     examples=(
         ("compactd audit", "the newest session of this folder's agents"),
         ("compactd audit --html audit.html", "write a page for a browser"),
+        ("compactd audit d703a1a9", "the session whose id begins so, as --all shows it"),
         ("compactd audit --all", "where the money of all sessions went"),
         ("compactd audit --json | jq .by_cause", "the rebuilds of the cache by cause, for a script"),
     ),

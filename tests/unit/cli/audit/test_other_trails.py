@@ -186,7 +186,7 @@ def test_a_price_that_is_known_in_part_is_marked() -> None:
     assert {row.kind: row.cost for row in kind_rows(bill)} == {
         "input": "<$0.01+",
         "cache read": "$0.00+",
-        "cache write": "$0.56+",
+        "cache write 5 min": "$0.56+",
         "output": "<$0.01+",
         "total": "$0.56+",
     }

@@ -92,12 +92,12 @@ def billed(requests: Iterable[Sent], prices: PriceList) -> Bill:
             cached = 0.0 if is_cold(sent.gap_s, prices.lifetime_s) else asked.cache_read
             summary += sent.compacted * (cached or asked.cache_write_5m) + sent.summary_output * asked.output
         fresh = sent.size - kept
+        compactions += bool(sent.compacted)
         if sent.is_reread:
             rereads += 1
             loss += kept * rates.cache_read + fresh * rates.cache_write_5m + sent.output * rates.output
             continue
         count += 1
-        compactions += bool(sent.compacted)
         uses += sent.uses
         lost += sent.lost
         new = min(sent.new_carried, fresh)

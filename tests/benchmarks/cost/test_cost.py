@@ -54,6 +54,19 @@ def replayed(records: list[Record], policy: Fixed | Never | Cost) -> Outcome:
     return replay("made-up", records, Facts(records), policy)
 
 
+def test_a_compaction_counts_also_if_the_agent_reads_something_again_first() -> None:
+    requests = (
+        Sent(size=90_000, unchanged=0, output=100, gap_s=None),
+        Sent(size=27_000, unchanged=15_000, output=100, gap_s=5.0, compacted=90_000, is_reread=True),
+        Sent(size=28_000, unchanged=27_000, output=100, gap_s=0.0),
+        Sent(size=27_500, unchanged=15_000, output=100, gap_s=5.0, compacted=90_000),
+    )
+
+    bill = billed(requests, SONNET)
+
+    assert (bill.compactions, bill.rereads, bill.requests) == (2, 1, 3)
+
+
 def test_a_bill_is_the_sum_made_by_hand() -> None:
     requests = (
         Sent(size=20_000, unchanged=0, output=100, gap_s=None),

@@ -180,6 +180,21 @@ def test_a_clients_request_says_the_lifetime_and_all_its_marks_have_it(spawn: Sp
     assert lifetimes(again) == {"1h"}
 
 
+def test_pauses_before_compacted_requests_are_no_reason_for_an_hour(spawn: Spawn, tmp_path: Path) -> None:
+    billing = Billing(tmp_path / "time")
+    with Loopback(reply=billing.reply) as server:
+        daemon = clocked(spawn, tmp_path, billing, server)
+        started = daemon.call("session/start", model=MODELS["anthropic"], system_prompt=SYSTEM)
+        working = Working(daemon, billing, started["session_id"])
+        seen: list[set[str]] = []
+        for _ in range(6):
+            seen += [lifetimes(working.turn(10.0)) for _ in range(3)]
+            daemon.call("session/compact", session_id=working.id, keep_messages=2)
+            seen.append(lifetimes(working.turn(10 * MINUTE)))
+
+    assert seen == [{"5m"}] * len(seen)
+
+
 def test_a_cold_request_waits_with_the_change_and_is_the_same_if_asked_for_again(
     spawn: Spawn, tmp_path: Path
 ) -> None:

@@ -816,7 +816,8 @@ def test_an_own_loop_with_a_clients_block_sends_the_header(claude: World) -> Non
     assert claude.server.requests[-1].headers["anthropic-beta"] == "compact-2026-01-12"
 
 
-def test_the_compaction_and_what_follows_read_from_the_prompt_cache(claude: World) -> None:
+@pytest.mark.parametrize("lifetime", ["5m", "1h"])
+def test_the_compaction_and_what_follows_read_from_the_prompt_cache(claude: World, lifetime: str) -> None:
     cache = PrefixCache(lambda: 0.0, minimum_tokens=0)
     bills: list[Billed] = []
     keep = claude.claude.reply
@@ -828,16 +829,21 @@ def test_the_compaction_and_what_follows_read_from_the_prompt_cache(claude: Worl
     claude.own.reply = reply  # type: ignore[method-assign]
     claude.claude.answer = Answer(text="It is done. " * 100)
     talk = claude.talk()
+    claude.daemon.call("session/configure", session_id=talk.id, compaction={"cache": lifetime})
     for turn in range(12):
         assert talk.ask(f"Do step {turn}. " * 100)["type"] == "agent_end"
-    before = len(bills)
+    before, sent = len(bills), len(claude.server.requests)
     claude.compact(talk)
     for _ in range(3):
         claude.next(talk)
 
     compacted, first, *later = bills[before:]
     assert compacted.read >= 0.95 * compacted.size
-    assert compacted.written_5m == 0
+    assert compacted.written_5m + compacted.written_1h == 0
+    marks = [
+        b'"ttl":"1h"' in seen.raw for seen in claude.server.requests[sent:] if b"cache_control" in seen.raw
+    ]
+    assert marks == [lifetime == "1h"] * 4
     assert first.read > 0
     assert [now.read >= 0.95 * before.size for before, now in pairwise([first, *later])] == [True, True]
 

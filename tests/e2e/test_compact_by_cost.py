@@ -258,10 +258,23 @@ def imported_long_ago(daemon: Daemon, **usage: Any) -> str:
     return session
 
 
-@pytest.mark.parametrize("hour", [0, 2_000])
-def test_what_a_compaction_saves_first_is_what_the_bill_predicts(daemon: Daemon, hour: int) -> None:
-    lifetimes = {"ephemeral_5m_input_tokens": 2_000 - hour, "ephemeral_1h_input_tokens": hour}
-    session = imported_long_ago(daemon, cache_creation=lifetimes)
+UNCACHED = {"input_tokens": 60_000, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+FOR_AN_HOUR = {"cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 2_000}}
+
+
+@pytest.mark.parametrize(
+    ("usage", "price", "read_again"),
+    [
+        ({}, 3.75e-6, "$0.049"),  # 12,000 tokens, which are written once and read once
+        (FOR_AN_HOUR, 6e-6, "$0.076"),
+        (UNCACHED, 3e-6, "$0.049"),
+    ],
+    ids=["5 minutes", "an hour", "uncached"],
+)
+def test_what_a_compaction_saves_first_is_what_the_bill_predicts(
+    daemon: Daemon, usage: dict[str, Any], price: float, read_again: str
+) -> None:
+    session = imported_long_ago(daemon, **usage)
 
     forecast = daemon.call("session/cost", session_id=session)["next"]
     begun = daemon.call("turn/begin", session_id=session)
@@ -269,9 +282,12 @@ def test_what_a_compaction_saves_first_is_what_the_bill_predicts(daemon: Daemon,
 
     reason = begun["decision"]["reason"]
     saved = forecast["now"] - forecast["compacted"]
-    assert f"saves about ${saved:.3f} on the next request. What the agent reads again costs" in reason
+    assert reason == (
+        f"The cache has expired: compacting first saves about ${saved:.3f} on the next request."
+        f" What the agent reads again costs about {read_again}."
+    )
     assert then["now"] <= forecast["compacted"]
-    assert saved > 40_000 * (6e-6 if hour else 3.75e-6)
+    assert 40_000 * price < saved < 70_000 * price
 
 
 def test_a_compaction_that_the_cost_decides_says_so(daemon: Daemon) -> None:

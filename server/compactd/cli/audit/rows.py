@@ -146,6 +146,8 @@ def after_prompts_text(rebuilds: Sequence[AuditedRebuild]) -> str:
         return ""
     if len(unknown) == 1:
         return "The unknown one is the first request after a prompt."
+    if after == len(unknown):
+        return f"All {after:,} unknown ones are the first request after a prompt."
     verb = "is" if after == 1 else "are"
     return f"{after:,} of the {len(unknown):,} unknown ones {verb} the first request after a prompt."
 

@@ -20,7 +20,7 @@ _Number = int | float | None
 _INTERRUPTED = b'"[Request interrupted by user]"'
 """The text of a user record that follows a request which the user interrupted."""
 _AGENT_TEXTS = ("<local-command", "<task-notification", "<bash-")
-"""How texts of the agent begin that it writes in the place of a prompt."""
+"""How texts of the agent begin that it writes instead of a prompt."""
 _RESUMED = b'"SessionStart:resume"'
 """The name of the hooks that run when a session is resumed, in the records of these hooks."""
 

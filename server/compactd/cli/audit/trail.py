@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from importlib import import_module
 from io import BytesIO
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +24,7 @@ MAIN = ""
 """The name of the conversation with the user. Every sub-agent's, and every chat of aider, has another one."""
 
 BoundaryKind = Literal["compaction", "prune"]
-AFTER_A_PROMPT = "after a prompt"
+AFTER_A_PROMPT: Final = "after a prompt"
 Sight = Literal["resumed", "new version", "thinking changed", "after a prompt"]
 """What else a file shows between two requests. It may have changed the system prompt, the tools or the
 request, but the file does not say so."""

@@ -180,6 +180,15 @@ def test_an_output_that_is_too_low_is_marked(tmp_path: Path) -> None:
     assert run(tmp_path, "audit", path, "--json").json["output_is_too_low"]
 
 
+def test_an_empty_file_and_an_empty_name_are_told(tmp_path: Path, session: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_bytes(b"\n")
+
+    assert "it is empty" in run(tmp_path, "audit", empty).err
+    unnamed = run(tmp_path, "audit", session, "--html", "")
+    assert (unnamed.code, "the name of the file is empty" in unnamed.err) == (2, True)
+
+
 def test_a_file_without_usage_says_so(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(

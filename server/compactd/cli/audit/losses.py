@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.core.authors.authors import is_typed
 from compactd.core.constraints.constraints import Constraint, constraints_of
@@ -43,7 +44,8 @@ class Loss(Struct, frozen=True, kw_only=True):
     constraints_before: int
     """How many constraints were in the context before it."""
     tasks: tuple[str, ...]
-    """The unfinished tasks of the agent's plan whose words the context does not have."""
+    """The unfinished tasks of the agent's plan whose words the context does not have, and that were not done
+    later."""
     tasks_before: int
     """How many unfinished tasks the plan had, unless it is in a file."""
     facts_used_again: int
@@ -120,7 +122,10 @@ def losses_of(
         )
         lost_before.update(one.text for one in absent)
         begin = compaction.position
-    return losses
+    for item in items[begin:]:
+        work.add(item)
+    done = {task.text for task in work.work().plan if task.status == "done"}
+    return [replace(loss, tasks=tuple(task for task in loss.tasks if task not in done)) for loss in losses]
 
 
 def lost_constraints(

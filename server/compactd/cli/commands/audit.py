@@ -100,6 +100,8 @@ def _run_file(options: Options, choice: Choice, page: Page, zone: tzinfo | None)
     with paused_gc():
         with ProgressSpinner(f"reading {one_line(source.name)}"):
             data = read_bytes(source)
+            if not data.strip():
+                raise CommandError(f"cannot audit {choice.name}: it is empty.")
             agent = agent_of(data)
             if agent is None or agent not in READABLE:
                 raise CommandError(

@@ -18,6 +18,8 @@ def check_writable(path: str, source: Path, *, force: bool) -> Path:
     Raise `CommandError` if the file cannot be written, or if it is `source`, the file that the command reads.
     An existing file is checked by `refuse_to_overwrite`.
     """
+    if not path:
+        raise CommandError("cannot write: the name of the file is empty.", exit_code=USAGE)
     target = Path(path)
     try:
         is_folder, has_place = target.is_dir(), target.parent.is_dir()

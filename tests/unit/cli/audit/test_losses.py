@@ -119,6 +119,14 @@ def test_a_task_that_a_list_shows_as_completed_is_not_open() -> None:
     assert (still.tasks, still.tasks_before) == (("Rename HALF_DONE",), 1)
 
 
+def test_a_task_that_is_done_later_was_not_lost() -> None:
+    later = todo(12, ("Add the column TOTAL_EUR", "completed"), ("Balance the ledger", "pending"))
+
+    (loss,) = lost(*BEFORE, *compacted("c1", SUMMARY), AFTER[0], later, result(13, 12, "ok"))
+
+    assert (loss.tasks, loss.tasks_before) == ((), 2)
+
+
 def test_a_task_in_a_file_is_not_lost() -> None:
     boxes = "- [ ] Rename HALF_DONE\n- [ ] Remove OLD_NAME\n"
     wrote = [call(2, "Write", file_path="/home/someone/plan.md", content=boxes), result(3, 2, "ok")]

@@ -9,11 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from compactd.cli.audit.replay import NoReplay, Replay, replay, simulate
+from compactd.cli.audit.rows import policy_text
 from compactd.cli.audit.trail import read_trail
 from compactd.cli.usage.prices import PriceList
 from compactd.cli.usage.readers import agent_of
 from compactd.cli.usage.requests import FileUsage
-from compactd.core.cost.policy import KEPT_TOKENS, REREAD_SHARE, PolicyDecision, Situation
+from compactd.core.cost.policy import KEPT_TOKENS, MAX_REREAD_TOKENS, REREAD_SHARE, PolicyDecision, Situation
 from compactd.core.cost.price import Rates
 from tests.support.command_line import recordings
 from tests.unit.cli.audit.transcripts import Json, answer, trail_of
@@ -84,6 +85,49 @@ def test_after_a_compaction_the_head_is_read_and_what_is_kept_is_written() -> No
     assert isinstance(found, Replay)
     assert found.compactions == 1
     assert found.estimate_usd == pytest.approx(before + compacted + after + 12 * 20 * out)
+
+
+def test_no_more_is_read_again_than_the_most_that_was_measured() -> None:
+    found = replay(trail_of(*growing(60)), PriceList(), at_request(58))
+
+    read, write, out = 0.5e-6, 6.25e-6, 25e-6
+    head, after = 10_000, 10_000 + KEPT_TOKENS
+    before = 20_000 * write + sum((18_000 + 2_000 * n) * read + 2_000 * write for n in range(1, 58))
+    compacted = head * read + KEPT_TOKENS * write
+    last = after * read + (2_000 + MAX_REREAD_TOKENS) * write
+    assert isinstance(found, Replay)
+    assert found.estimate_usd == pytest.approx(before + compacted + last + 60 * 20 * out)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((1.0, 1.0, 0, 0, 0), "no difference for 9 requests: neither the agent nor the policy compacts"),
+        (
+            (0.5, 1.0, 3, 1, 0),
+            "about $0.50 instead of $1.00 for 9 requests, with 3 compactions instead of 1 (estimate)",
+        ),
+        (
+            (0.5, 1.0, 1, 0, 4),
+            "about $0.50 instead of $1.00 for 9 requests (without 4 of sub-agents), with 1 compaction instead"
+            " of 0 (estimate)",
+        ),
+    ],
+    ids=["same", "cheaper", "sub-agents"],
+)
+def test_the_line_says_what_is_compared(given: tuple[float, float, int, int, int], told: str) -> None:
+    estimate, recorded, compactions, own, side = given
+
+    found = Replay(
+        recorded_usd=recorded,
+        estimate_usd=estimate,
+        requests=9,
+        compactions=compactions,
+        recorded_compactions=own,
+        side_requests=side,
+    )
+
+    assert policy_text(found) == told
 
 
 def steady() -> list[Path]:

@@ -104,7 +104,7 @@ def pruning_pays(session: Session, pruning: Pruning) -> bool:
         saved=pruning.tokens_saved,
         behind=behind - pruning.tokens_saved,
         requests=session.state.rhythm.requests,
-        is_cold=_is_cold(session) is True,
+        is_cold=is_cold(session) is True,
         rates=rates,
     )
 
@@ -135,7 +135,7 @@ def _policy(session: Session) -> PolicyDecision:
     if session.refused_size is not None:
         left = max(left, session.refused_size)
 
-    is_cold = _is_cold(session)
+    cold = is_cold(session)
 
     def situation(kept: int) -> Situation:
         after = fixed + round(slope * kept)
@@ -146,8 +146,8 @@ def _policy(session: Session) -> PolicyDecision:
             growth=rhythm.growth(),
             requests=rhythm.requests,
             grown=round(slope * (state.estimated_size - left)),
-            is_cold=is_cold,
-            saves_next=_saved_on_next(session, after) if is_cold else None,
+            is_cold=cold,
+            saves_next=_saved_on_next(session, after) if cold else None,
             summary_cost=summary_cost,
         )
 
@@ -185,7 +185,8 @@ def _saved_on_next(session: Session, after: int) -> float | None:
     return None if now is None or compacted is None else now - compacted
 
 
-def _is_cold(session: Session) -> bool | None:
+def is_cold(session: Session) -> bool | None:
+    """Return whether the provider's cache has expired since the last request; None if that is not known."""
     rhythm, found = session.state.rhythm, session.lookup
     if rhythm.is_other_model:
         return True

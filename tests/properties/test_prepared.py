@@ -14,7 +14,7 @@ from msgspec import Raw
 from compactd.agent import turns
 from compactd.compaction.prepare import is_wanted, prepare
 from compactd.compaction.run import compact
-from compactd.core.history.entries import Appended, Compacted, Entry, UsageReported
+from compactd.core.history.entries import Appended, Compacted, Entry, SettingsSet, UsageReported
 from compactd.core.planning.request import CompactRequest
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Message, Text, ToolCall, ToolResult, Usage
@@ -78,6 +78,8 @@ class PreparedLife(Life):
         super().__init__(opened(Worked(), "default", GivenSettings(context_window=WINDOW)))
         self.numbers = 0
         self.read_entries = 0
+        self.read_settings: object = None
+        """The settings when the compaction was prepared."""
         """How many entries the session had when a compaction was prepared."""
         self.known: set[str] = set()
         """The messages that the session had then."""
@@ -121,6 +123,7 @@ class PreparedLife(Life):
         """Prepare a compaction, while `meanwhile` happens."""
         assert isinstance(self.session.host, Worked)
         self.read_entries, self.known = len(self.session.entries), set(self.session.state.path)
+        self.read_settings = self.session.resolved.settings
         self.is_lost = False
         if meanwhile[0] != "nothing":
             self.session.host.meanwhile = lambda: self.step(meanwhile)
@@ -195,8 +198,15 @@ class PreparedLife(Life):
         self.used += 1
         since = session.entries[self.read_entries : entries]
         assert not self.is_lost
-        assert all(isinstance(entry, Appended | UsageReported) for entry in since), since
+        assert all(self.changes_nothing(entry) for entry in since), since
         self.check_prepared(result, size, count, [item.entry_id for item in came])
+
+    def changes_nothing(self, entry: Entry) -> bool:
+        """Return whether an entry leaves a prepared compaction as it is. A system prompt or settings that are
+        given again change nothing."""
+        if isinstance(entry, SettingsSet):
+            return entry.epoch is None and self.session.resolved.settings == self.read_settings
+        return isinstance(entry, Appended | UsageReported)
 
     def check_prepared(self, result: CompactionResult, size: int, count: int, came: list[str]) -> None:
         """Check a prepared compaction that was just made. Before it, the request had `size` tokens in `count`

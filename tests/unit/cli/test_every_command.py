@@ -429,7 +429,8 @@ def prepare_examples(home: Path) -> None:
     subprocess.run(["git", "init", "-q", home], check=True, timeout=DEADLINE_S)
     project = home / ".claude" / "projects" / "-home-someone"
     project.mkdir(parents=True)
-    for path in (home / "session.jsonl", home / "chat.md", project / "SESSION.jsonl"):
+    audited = project / "d703a1a9-0000-4000-8000-000000000000.jsonl"
+    for path in (home / "session.jsonl", home / "chat.md", project / "SESSION.jsonl", audited):
         session_files.pi(path, 8)
     for name, text in {"event.json": "{}", "status.json": "{}", "secret.txt": "x" * 20}.items():
         (home / name).write_text(text)

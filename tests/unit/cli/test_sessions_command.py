@@ -88,7 +88,10 @@ def test_a_session_is_deleted_by_its_whole_id_alone(home) -> None:
     left = run(home, "sessions", "--json").json["sessions"]
 
     assert (wrong.code, wrong.out) == (2, "")
-    assert wrong.err == "no session has the id 'ledger'.\n`compactd sessions` lists the stored sessions.\n"
+    assert wrong.err == (
+        "no session has the id 'ledger'.\n"
+        "2 sessions have an id that begins so. `compactd sessions` lists the stored sessions.\n"
+    )
     assert (done.code, done.out) == (0, "deleted ledger-1 (1 message)\n")
     assert [one["session_id"] for one in left] == ["ledger-2"]
 

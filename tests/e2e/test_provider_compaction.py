@@ -22,6 +22,7 @@ from tests.support.talk import CHARS4, assistant, result, turns, user
 
 Spawn = Callable[..., Daemon]
 Provider = ClaudeCompaction | OpenAICompaction
+Reply = Callable[[Seen], Step]
 
 MODELS = {"anthropic": "anthropic/claude-opus-5", "openai_responses": "openai-responses/gpt-5.6"}
 OTHERS = {"anthropic": "openai-responses/gpt-5.6", "openai_responses": "anthropic/claude-opus-5"}
@@ -34,9 +35,12 @@ class Providers:
 
     def __init__(self) -> None:
         self.claude, self.openai = ClaudeCompaction(), OpenAICompaction()
+        self.others: dict[str, Reply] = {}
+        """Wire -> what answers its requests instead of a provider that keeps the rules."""
 
     def reply(self, seen: Seen) -> Step:
-        return (self.claude if seen.wire == "anthropic" else self.openai).reply(seen)
+        usual = self.claude if seen.wire == "anthropic" else self.openai
+        return self.others.get(seen.wire, usual.reply)(seen)
 
 
 class World:
@@ -46,11 +50,16 @@ class World:
         self, stack: ExitStack, providers: Providers, server: Loopback, daemon: Daemon, wire: str
     ) -> None:
         self.claude, self.openai = providers.claude, providers.openai = ClaudeCompaction(), OpenAICompaction()
+        providers.others.clear()
         server.forget()
-        self.server, self.daemon = server, daemon
+        self.server, self.daemon, self._providers = server, daemon, providers
         self.own: Provider = self.claude if wire == "anthropic" else self.openai
         self.wire, self.model = wire, MODELS[wire]
         self._stack = stack
+
+    def answer_with(self, reply: Reply) -> None:
+        """Let the provider answer with what `reply` returns."""
+        self._providers.others[self.wire] = reply
 
     def talk(self, **settings: Any) -> Talk:
         """A session of the daemon's own loop with a long past."""
@@ -469,9 +478,8 @@ BLOCK: dict[str, Any] = {"type": "compaction", "content": "All done.", "signatur
 def test_what_is_no_signed_block_is_never_kept(claude: World, content: list[Any]) -> None:
     talk = claude.talk()
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "usage": {}}
-    claude.own.reply = lambda seen: Fail(  # type: ignore[method-assign]
-        200, json.dumps({**message, "content": content, "stop_reason": "compaction"})
-    )
+    body = json.dumps({**message, "content": content, "stop_reason": "compaction"})
+    claude.answer_with(lambda seen: Fail(200, body))
 
     done = claude.compact(talk)
 
@@ -482,7 +490,7 @@ def test_what_is_no_signed_block_is_never_kept(claude: World, content: list[Any]
 @pytest.mark.parametrize("step", [Fail(404), Fail(401), Fail(400), Overflow(), Html(), EmptyBody()], ids=str)
 def test_a_provider_that_fails_gives_way_to_the_next_strategy(world: World, step: Step) -> None:
     talk = world.talk()
-    world.own.reply = lambda seen: step  # type: ignore[method-assign]
+    world.answer_with(lambda seen: step)
 
     done = world.compact(talk)
 
@@ -492,7 +500,7 @@ def test_a_provider_that_fails_gives_way_to_the_next_strategy(world: World, step
 
 def test_a_silent_provider_is_given_up_after_the_deadline(world: World) -> None:
     talk = world.talk(summary_deadline_s=1)
-    world.own.reply = lambda seen: Silence()  # type: ignore[method-assign]
+    world.answer_with(lambda seen: Silence())
 
     done = world.compact(talk)
 
@@ -503,7 +511,7 @@ def test_a_silent_provider_is_given_up_after_the_deadline(world: World) -> None:
 def test_a_cancelled_compaction_leaves_the_provider_and_changes_nothing(world: World) -> None:
     talk = world.talk()
     before = world.context(talk)["messages"]
-    world.own.reply = lambda seen: Silence()  # type: ignore[method-assign]
+    world.answer_with(lambda seen: Silence())
     asked = world.daemon.ask("session/compact", session_id=talk.id, keep_recent=1_000)
     count = len(world.server.requests)
     world.daemon.event("compaction_start", talk.id)
@@ -670,7 +678,7 @@ def test_a_provider_that_refuses_its_own_block_gets_the_portable_summary(world: 
     def refuse(seen: Seen) -> Step:
         return Fail(400, json.dumps(REFUSALS[world.wire])) if blocks(seen.body) else keep(seen)
 
-    world.own.reply = refuse  # type: ignore[method-assign]
+    world.answer_with(refuse)
     count = len(world.server.requests)
 
     assert talk.ask("And now?")["type"] == "agent_end"
@@ -826,7 +834,7 @@ def test_the_compaction_and_what_follows_read_from_the_prompt_cache(claude: Worl
         bills.append(cache.bill(seen.body))
         return keep(seen)
 
-    claude.own.reply = reply  # type: ignore[method-assign]
+    claude.answer_with(reply)
     claude.claude.answer = Answer(text="It is done. " * 100)
     talk = claude.talk()
     claude.daemon.call("session/configure", session_id=talk.id, compaction={"cache": lifetime})

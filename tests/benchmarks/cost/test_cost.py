@@ -34,7 +34,7 @@ def filler(number: int) -> str:
 
 def work(number: int, result: str) -> list[Record]:
     """A call and its result."""
-    call = Call(f"c{number}", "Read", {"file_path": f"/work/tree/src/part{number}.py"})
+    call = Call(f"c{number}", "Read", {"file_path": f"/home/someone/tree/src/part{number}.py"})
     return [
         Record(at=0, role="assistant", text="I look.", calls=(call,), time=float(number)),
         Record(at=0, role="tool", text=result, call_id=call.call_id, tool="Read", time=float(number) + 0.5),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.chart import chart, small_text
 from benchmarks.cost.figures import BASE, FIXED, Figures, Row
-from benchmarks.retention.pictures import STYLE
 
 COLOURS = {"fixed": "#3b82c4", "cost": "#16825d", "never": "#8a8f98", "160k today": "#c98500"}
 FILES = {"frontier": "cost-frontier.svg", "sessions": "cost-by-session.svg"}
@@ -20,24 +20,6 @@ def write(found: Figures, folder: Path) -> list[Path]:
         file.write_text(draw(found), "utf-8")
         written.append(file)
     return written
-
-
-def _svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    return "\n".join(
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
-            f"<title>{title}</title>",
-            f"<style>{STYLE}</style>",
-            f'<text class="head" x="8" y="20">{title}</text>',
-            *parts,
-            "</svg>",
-            "",
-        )
-    )
-
-
-def _small(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text class="small" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 
 
 LEFT, TOP, WIDTH, HEIGHT = 60, 50, 640, 300
@@ -62,12 +44,12 @@ def frontier(found: Figures) -> str:
     for tick in range(0, int(most * 100) + 1, 20):
         at = y(tick / 100)
         parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{LEFT + WIDTH}"/>')
-        parts.append(_small(LEFT - 6, at + 4, f"{tick} %", "end"))
+        parts.append(small_text(LEFT - 6, at + 4, f"{tick} %", "end"))
     steps = round((1 - low) * 100)
     for step in range(steps + 1):
         at = LEFT + WIDTH * step / steps
-        parts.append(_small(at, TOP + HEIGHT + 18, f"{100 * low + step:.0f} %", "middle"))
-    parts.append(_small(LEFT + WIDTH / 2, TOP + HEIGHT + 36, "used facts that the context had", "middle"))
+        parts.append(small_text(at, TOP + HEIGHT + 18, f"{100 * low + step:.0f} %", "middle"))
+    parts.append(small_text(LEFT + WIDTH / 2, TOP + HEIGHT + 36, "used facts that the context had", "middle"))
     line = "L".join(f"{x(rows[name]):.1f} {y(rows[name].totals['1'] / base):.1f}" for name in FIXED)
     parts.append(f'<path fill="none" stroke="{COLOURS["fixed"]}" stroke-width="1.5" d="M{line}"/>')
     for name in shown:
@@ -78,9 +60,9 @@ def frontier(found: Figures) -> str:
             f'<circle cx="{across:.1f}" cy="{down:.1f}" r="{6 if name == "cost" else 4}" fill="{colour}"/>'
         )
         anchor = "end" if across > LEFT + WIDTH - 60 else "start"
-        parts.append(_small(across + (-8 if anchor == "end" else 8), down - 6, name, anchor))
+        parts.append(small_text(across + (-8 if anchor == "end" else 8), down - 6, name, anchor))
     title = "Bill, as a share of compacting at 80 % of the window, against what the context had"
-    return _svg(760, 410, title, parts)
+    return chart(760, 410, title, parts)
 
 
 ROW = 22
@@ -98,11 +80,11 @@ def by_session(found: Figures) -> str:
     for percent in range(0, 101, 20):
         across = left + width * percent / 100
         parts.append(f'<path class="grid" d="M{across:.1f} {top - 8}V{bottom}"/>')
-        parts.append(_small(across, bottom + 16, f"{percent} %", "middle"))
+        parts.append(small_text(across, bottom + 16, f"{percent} %", "middle"))
     for at, row in enumerate(order):
         down = top + ROW * at + ROW / 2 - 4
         most = max(row.totals[name] for name in (*FIXED, "never", "cost"))
-        parts.append(_small(left - 10, down + 4, row.name, "end"))
+        parts.append(small_text(left - 10, down + 4, row.name, "end"))
         parts.append(f'<path class="faint" d="M{left} {down}h{width}"/>')
         for name in (*FIXED, "cost"):
             across = left + width * row.totals[name] / most
@@ -110,12 +92,12 @@ def by_session(found: Figures) -> str:
             radius = 5.5 if name == "cost" else 3
             parts.append(f'<circle cx="{across:.1f}" cy="{down}" r="{radius}" fill="{colour}"/>')
     title = "Bill by session, as a share of never compacting or of the most expensive threshold"
-    return _svg(820, bottom + 30, title, parts)
+    return chart(820, bottom + 30, title, parts)
 
 
 def _legend() -> Iterator[str]:
     across = 190
     for name, text in (("fixed", "fixed thresholds, 40k to 190k"), ("cost", "cost policy")):
         yield f'<circle cx="{across}" cy="38" r="4.5" fill="{COLOURS[name]}"/>'
-        yield _small(across + 9, 42, text)
+        yield small_text(across + 9, 42, text)
         across += 220

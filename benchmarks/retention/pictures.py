@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import log2
 from pathlib import Path
 
+from benchmarks.chart import chart, small_text
 from benchmarks.retention.figures import Figures
 from benchmarks.retention.probes import CATEGORIES, NAMES
 from benchmarks.retention.tables import TITLES, size_title
@@ -26,13 +27,6 @@ COLOURS = {
 SHOWN = ("keep_last", "opencode_prune", "structured", "salience", "recorded_summary", "extract")
 """The methods in pictures that would be too crowded with all: of several with similar scores, the best."""
 
-STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #333 } .grid { stroke: #ddd } .faint { stroke: #e4e4e4 }
-.small { font-size: 11px } .head { font-size: 14px; font-weight: 600 }
-@media (prefers-color-scheme: dark) {
-text { fill: #ddd } .grid { stroke: #444 } .faint { stroke: #3a3a3a } }
-"""
-
 FILES = {
     "budget": "retention-by-budget.svg",
     "category": "retention-by-category.svg",
@@ -51,26 +45,8 @@ def write(found: Figures, folder: Path) -> list[Path]:
     return written
 
 
-def _svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    return "\n".join(
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
-            f"<title>{title}</title>",
-            f"<style>{STYLE}</style>",
-            f'<text class="head" x="8" y="20">{title}</text>',
-            *parts,
-            "</svg>",
-            "",
-        )
-    )
-
-
 def _name(method: str) -> str:
     return TITLES[method].replace("*", "").replace("&", "&amp;")
-
-
-def _small(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text class="small" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 
 
 def by_budget(found: Figures) -> str:
@@ -80,7 +56,7 @@ def by_budget(found: Figures) -> str:
     for at, figure in enumerate(("linked", "cg")):
         parts += _panel(found, methods, figure, 44 + at * 330)
     parts += _names_at_right(methods, 706)
-    return _svg(960, 400, "What the agent needs later and a compaction keeps, against its budget", parts)
+    return chart(960, 400, "What the agent needs later and a compaction keeps, against its budget", parts)
 
 
 PANEL_TOP, PANEL_BOTTOM, PANEL_WIDTH = 56, 350, 280
@@ -98,10 +74,10 @@ def _panel(found: Figures, methods: Sequence[str], figure: str, left: int) -> It
     yield f'<text x="{left}" y="44">{"linked retention" if figure == "linked" else "CG"}, %</text>'
     for percent in range(0, 101, 20):
         yield f'<path class="grid" d="M{left} {y(percent):.1f}H{left + PANEL_WIDTH}"/>'
-        yield _small(left - 6, y(percent) + 4, str(percent), "end")
+        yield small_text(left - 6, y(percent) + 4, str(percent), "end")
     for budget in found.budgets:
         title = size_title(str(budget))
-        yield _small(x(budget), PANEL_BOTTOM + 18, title, "middle")
+        yield small_text(x(budget), PANEL_BOTTOM + 18, title, "middle")
     for method in methods:
         points = [
             (x(budget), y(getattr(one, figure)))
@@ -167,7 +143,7 @@ def by_category(found: Figures) -> str:
     ]
     parts, bottom = _rows([NAMES[name] for name in CATEGORIES], values, methods)
     title = f"Linked retention at {size_title(size)} by what is kept"
-    return _svg(860, bottom + 30, title, [*_legend(methods, ROWS_LEFT), *parts])
+    return chart(860, bottom + 30, title, [*_legend(methods, ROWS_LEFT), *parts])
 
 
 def by_session(found: Figures) -> str:
@@ -179,7 +155,7 @@ def by_session(found: Figures) -> str:
     )
     values = [{m: found.sessions[name][m][0] for m in methods if m in found.sessions[name]} for name in order]
     parts, bottom = _rows(order, values, methods)
-    return _svg(
+    return chart(
         860,
         bottom + 30,
         f"Linked retention at {size} by session",

@@ -5,11 +5,13 @@ and what the agent will read again because the summary lacks it. Then each reque
 size of the context, K its size after the compaction, H the part of K that stays in the cache, w and r the
 prices of a token that is written and read.
 
-As long as L grows with the tokens that are removed, it decides whether to compact, but not how often: with a
-growth of g tokens a request, the cheapest distance between two compactions is `√(2·(M + (K − H)·w) / (r·g))`
-requests (the economic order quantity). A compaction is due when the context is larger than K by as much as
-grows in that distance, and if it pays back within the requests that are still expected. As for many other
-things of unknown age, as many more requests are expected as there have been (Lindy's law).
+How often to compact is the economic order quantity: with a growth of g tokens a request, the cheapest
+distance between two compactions is `√(2·F / (r·g))` requests, where F is what each compaction costs, whatever
+it removes. As long as L grows with the tokens that are removed, it costs the same per request at any
+distance, so F is `M + (K − H)·w`. From a certain number of removed tokens on, L stays the same, and is part
+of F. The cheaper of the two distances is used. A compaction is due when the context is larger than K by as
+much as grows in that distance, and if it pays back within the requests that are still expected. As for many
+other things of unknown age, as many more requests are expected as there have been (Lindy's law).
 
 docs/cost.md has the measurements behind the constants.
 """
@@ -114,8 +116,7 @@ def decide(situation: Situation, rates: Rates) -> PolicyDecision:
             " expected.",
             payback,
         )
-    growth = max(1.0, situation.growth)
-    mark = situation.after + round(math.sqrt(2 * rewritten * growth / rates.cache_read))
+    mark = situation.after + _cheapest_growth(rewritten, situation.growth, write, rates.cache_read)
     if situation.context < mark:
         return _no(
             situation,
@@ -133,6 +134,26 @@ def decide(situation: Situation, rates: Rates) -> PolicyDecision:
         payback_turns=round(payback, 1),
         cold=situation.is_cold,
     )
+
+
+def _cheapest_growth(rewritten: float, growth: float, write: float, read: float) -> int:
+    """Return after how many new tokens a compaction is cheapest. `rewritten`: what one costs without losses,
+    in US dollars. `growth`: tokens per request. `write`, `read`: prices of a token. O(1).
+    """
+    growth = max(1.0, growth)
+    again = write + read
+    end = MAX_REREAD_TOKENS / REREAD_SHARE
+    # Up to `end` new tokens, the loss is REREAD_SHARE of them; from there on, it is the same per compaction.
+    near = min(end, math.sqrt(2 * rewritten * growth / read))
+    far = max(end, math.sqrt(2 * (rewritten + MAX_REREAD_TOKENS * again) * growth / read))
+
+    def cost(grown: float) -> float:
+        """The cost per new token: of one compaction, and of what the requests until then read."""
+        lost = min(REREAD_SHARE * grown, MAX_REREAD_TOKENS) * again
+        return (rewritten + lost) / grown + read * grown / (2 * growth)
+
+    cheapest: float = min((near, far), key=cost)
+    return round(cheapest)
 
 
 def _extras(situation: Situation, lost: float) -> str:

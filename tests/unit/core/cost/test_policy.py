@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from compactd.core.cost.policy import (
     KEPT_TOKENS,
+    MAX_REREAD_TOKENS,
     MIN_GROWTH_SHARE,
+    REREAD_SHARE,
     Situation,
     decide,
     prune_pays,
@@ -53,6 +55,29 @@ def first_due(rates: Rates, situation: Situation) -> int | None:
 def test_a_compaction_is_due_at_the_economic_order_quantity_above_what_it_leaves() -> None:
     # √(2 · 12,000 · 3.75 · 1,000 ÷ 0.3) = 17,321 tokens
     assert first_due(SONNET, USUAL) == 44_500
+
+
+def test_with_a_large_growth_the_distance_also_spreads_what_is_read_again() -> None:
+    # From 30,000 removed tokens on, 12,000 are read again (at $4.05 a million: $0.0486), and 12,000 are
+    # written again ($0.045): √(2 · (0.045 + 0.0486) · 4,000 ÷ 0.0000003) = 49,960 tokens.
+    assert first_due(SONNET, replace(USUAL, growth=4_000.0)) == 77_000
+
+
+@given(growth=st.floats(1, 50_000), kept=st.integers(1_000, 100_000), far=st.floats(0.02, 50.0))
+@settings(max_examples=examples(100))
+def test_no_other_distance_is_cheaper(growth: float, kept: int, far: float) -> None:
+    situation = replace(USUAL, after=HEAD + kept, growth=growth, requests=10**9)
+    reason = decide(replace(situation, context=HEAD + kept + 1, grown=10**6), SONNET).reason
+    due = int(reason.rpartition("cheapest from ")[2].split()[0].replace(",", "")) - situation.after
+
+    def per_token(distance: float) -> float:
+        """The cost of one compaction and of the reads until then, by the formula of the module."""
+        lost = min(REREAD_SHARE * distance, MAX_REREAD_TOKENS) * (SONNET.cache_write_5m + SONNET.cache_read)
+        once = kept * SONNET.cache_write_5m + lost
+        return once / distance + SONNET.cache_read * distance / (2 * growth)
+
+    # `due` is rounded to a whole token.
+    assert per_token(due) <= 1.001 * per_token(max(1.0, far * due))
 
 
 def test_the_reason_has_the_numbers() -> None:

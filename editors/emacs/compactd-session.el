@@ -421,28 +421,32 @@ Each to look or to write, as before."
 
 (defun compactd-gauge-long (session)
   "Return the details of the gauge of SESSION, as lines."
-  (let ((usage (compactd-session-usage session)))
-    (list
-     (format "%s · %s · %s"
-             (compactd-text-line (compactd-session-title session) 50)
-             (compactd-text-clean (or (compactd-session-model session) "no model"))
-             (compactd-text-count (compactd-session-message-count session) "message"))
-     (format "used      %10s   %s%s"
-             (compactd-text-number (plist-get usage :current_context_tokens))
-             (plist-get usage :current_context_source)
-             (if (plist-get usage :percent)
-                 (format " · %.1f %%" (plist-get usage :percent))
-               ""))
-     (format "window    %10s   %s"
-             (compactd-text-number (plist-get usage :context_window))
-             (plist-get usage :context_window_confidence))
-     (string-trim-right
-      (format "compacts  %10s   %s"
-              (compactd-text-number (plist-get usage :threshold_tokens))
-              (pcase (compactd-session-kind session)
-                ('due "due: before the next request")
-                ('over "over: the next request would not fit")
-                (_ "")))))))
+  (let* ((usage (compactd-session-usage session))
+         (billed (plist-get (plist-get usage :cost) :billed)))
+    (append
+     (list
+      (format "%s · %s · %s"
+              (compactd-text-line (compactd-session-title session) 50)
+              (compactd-text-clean (or (compactd-session-model session) "no model"))
+              (compactd-text-count (compactd-session-message-count session) "message"))
+      (format "used      %10s   %s%s"
+              (compactd-text-number (plist-get usage :current_context_tokens))
+              (plist-get usage :current_context_source)
+              (if (plist-get usage :percent)
+                  (format " · %.1f %%" (plist-get usage :percent))
+                ""))
+      (format "window    %10s   %s"
+              (compactd-text-number (plist-get usage :context_window))
+              (plist-get usage :context_window_confidence))
+      (string-trim-right
+       (format "compacts  %10s   %s"
+               (compactd-text-number (plist-get usage :threshold_tokens))
+               (pcase (compactd-session-kind session)
+                 ('due "due: before the next request")
+                 ('over "over: the next request would not fit")
+                 (_ "")))))
+     (and (numberp billed)
+          (list (format "cost      %10s   so far, at list prices" (format "$%.2f" billed)))))))
 
 (provide 'compactd-session)
 ;;; compactd-session.el ends here

@@ -148,6 +148,16 @@
     (should (equal (said 120 "over" "fact" t) '("◔ 120 % over open in another program" compactd-over)))
     (should (equal (said 41 "fits" "fact" nil 0.5) '("◔ compacting 50 %" nil)))))
 
+(ert-deftest compactd-test-the-details-say-what-the-session-cost-where-that-is-known ()
+  (cl-flet ((last-line (cost)
+              (car (last (compactd-gauge-long
+                          (compactd-session-create
+                           :id "s" :usage (list :current_context_tokens 41 :context_window 100
+                                                :threshold_tokens 80 :cost cost)))))))
+    (should (equal (last-line '(:billed 1.234)) "cost           $1.23   so far, at list prices"))
+    (should (string-prefix-p "compacts" (last-line '(:billed nil))))
+    (should (string-prefix-p "compacts" (last-line nil)))))
+
 (ert-deftest compactd-test-the-mode-line-evaluates-nothing-of-a-title ()
   (let* ((compactd-sessions (make-hash-table :test #'equal))
          (compactd-current-id "s")

@@ -7,7 +7,7 @@ relative to their size. Facts that the summary contains are not quoted. No model
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
@@ -118,6 +118,12 @@ _MORE = re.compile(r"\(\d+ more\)")
 is quoted, so it does not match.
 """
 _TAGS: Final = {"<read-files>": "read", "<modified-files>": "changed"}
+
+_REPORTS: Final = re.compile(
+    r"\b(?:the|a) user (?:explicitly |also |then )?(?:said|says|stated|asked|instructed|wrote|requires)\s?:",
+    re.IGNORECASE,
+)
+_QUOTATION_MARKS: Final = " \t\"“”‘’'`*_"
 
 _ENVELOPE = re.compile(
     r"<(?=[/!]?\s*[\w:-]*(?:system|reminder|hook|context|instruction|assistant|human|user|compactd|summary|im_))",
@@ -272,7 +278,12 @@ def _drop_repeats(items: list[Item], known: str) -> frozenset[str]:
     for place in reversed(places):
         item = items[place]
         said = join_text_blocks(item.message.content).split("\n")
-        left = [line for line in said if line.strip() not in lines]
+        left = [
+            line
+            for line, below in zip(said, [*said[1:], ""], strict=True)
+            # The first line of a call says nothing without its output.
+            if line.strip() not in lines and not (line.endswith(":") and below.strip() in lines)
+        ]
         lines.update(map(str.strip, left))
         if len(left) < len(said):
             changed.add(item.entry_id)
@@ -293,11 +304,29 @@ def absent_constraints(said: Constraints, summary: str, left: Mapping[str, str])
     absent = missing_constraints(said.in_force, lines)
     if not absent:
         return absent
-    prose = "\n".join(line for line in lines if not may_revoke(line))
-    stated = frozenset(one.text for one in constraints_of((_item("stated", prose),)).in_force)
+    sure = [line for line in lines if not may_revoke(line)]
+    stated = {one.text for one in constraints_of((_item("stated", "\n".join(sure)),)).in_force}
+    stated |= _reported(sure, [one.text for one in said.in_force])
     return tuple(
         one for one in absent if one.text not in stated and one.text in left.get(one.entry_id, one.text)
     )
+
+
+def _reported(lines: Iterable[str], texts: Collection[str]) -> set[str]:
+    """Return which of the constraints `texts` a line of a summary reports as the user's words, with nothing
+    but other constraints after them: "1. Request: the user said: Never …". O(constraints + lines).
+    """
+    found: set[str] = set()
+    for line in lines:
+        introduced = _REPORTS.search(line)
+        if introduced is not None:
+            rest = line[introduced.end() :]
+            told = [text for text in texts if text in rest]
+            for text in told:
+                rest = rest.replace(text, "")
+            if not rest.strip(_QUOTATION_MARKS):
+                found.update(told)
+    return found
 
 
 def _choose_constraints(

@@ -30,7 +30,7 @@ TIMEOUT_S: Final = 10
 """Seconds after which the agent ends the hook. The hook ends itself long before."""
 
 EVENTS: Final[dict[AgentName, tuple[str, ...]]] = {
-    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
+    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "PostCompact"),
     "codex": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
     "gemini-cli": ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress"),
 }

@@ -1,4 +1,4 @@
-"""Plays recorded sessions of Claude Code through the hook: the events, and the transcript as it was at each."""
+"""Plays recorded sessions of Claude Code through the hook: each event, and the transcript as it was then."""
 
 from __future__ import annotations
 

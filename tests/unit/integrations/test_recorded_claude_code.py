@@ -25,6 +25,8 @@ HELD = "Never touch the file legacy_index.py."
 """A constraint that the recorded summaries contain."""
 LACKING = "Always use TOKEN_LIMIT=7731 when you run the benchmark."
 """A constraint of the same message that they do not contain."""
+STEERING_LEAD = "The summary must contain the following."
+STEERING_RULES = "Constraints that the user set, word for word:"
 _MARKS = re.compile(r"^(?:- )?(?:\[·?e[\d.]+\] )?(?:\(tool\) )*|(?: \[·?e[\d.]+\])$")
 
 
@@ -93,7 +95,7 @@ def test_a_compaction_that_failed_leaves_nothing_behind(tmp_path: Path) -> None:
 
     marks = [(one.name, state_of(tmp_path).get("mark")) for one in session.play()]
 
-    assert [name for name, mark in marks if mark is not None][0] == "PreCompact-manual"
+    assert next(name for name, mark in marks if mark is not None) == "PreCompact-manual"
     assert marks[-1] == ("SessionEnd", None)
 
 
@@ -191,3 +193,25 @@ def test_no_line_is_given_back_twice(tmp_path: Path, version: str) -> None:
         assert sorted(set(lines)) == sorted(lines)
         assert "(tool) (tool)" not in text
         assert "[·e" not in text
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_summary_is_told_the_users_constraints_before_it_is_written(tmp_path: Path, version: str) -> None:
+    session = RecordedSession(tmp_path, MANUAL_THEN_AUTO, version)
+
+    steering = [(one.name, one.answer.steering) for one in session.play() if one.answer.steering]
+
+    text = f"{STEERING_LEAD}\n{STEERING_RULES}\n- {HELD}\n- {LACKING}\n"
+    assert steering == [("PreCompact-manual", text), ("PreCompact-auto", text)]
+
+
+def test_a_sub_agents_own_summary_is_told_nothing(tmp_path: Path) -> None:
+    session = RecordedSession(tmp_path, "compaction-inside-a-subagent")
+
+    assert [one.answer.steering for one in session.play() if one.name.startswith("PreCompact")] == [""]
+
+
+def test_what_a_background_agent_reports_is_nothing_that_a_summary_is_told(tmp_path: Path) -> None:
+    session = RecordedSession(tmp_path, "task-notification")
+
+    assert [one.name for one in session.play() if "PORT=6666" in one.answer.steering] == []

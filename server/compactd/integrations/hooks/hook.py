@@ -51,6 +51,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
     deadline_s: float = DEADLINE_S
     most_chars: int = MAX_PAYLOAD_CHARS
+    steers: bool = True
+    """Whether the hook tells the model that writes the summary what it has to contain."""
 
 
 class Done(Struct, kw_only=True):
@@ -191,7 +193,21 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
+    if event.kind == "before" and event.agent == "claude-code" and options.steers:
+        return _steer(mirror, files, done)
     return _with_context(event, text) if text else b""
+
+
+def _steer(mirror: Mirror, files: HookStateFiles, done: Done) -> bytes:
+    """Return what the summary has to contain, as plain text: Claude Code refuses JSON at this event."""
+    from compactd.integrations.hooks.hook_state import read_messages_file
+    from compactd.integrations.hooks.steering import steering_text
+
+    state = mirror.state
+    text = steering_text(read_messages_file(files.path(".stretch"), state.stretch_bytes), state.folder)
+    if text:
+        done.did = f"said what the summary must contain, in {len(text):,} characters"
+    return f"{text}\n".encode("utf-8", "replace") if text else b""
 
 
 def _note_mark(state: HookState, event: HookEvent) -> bool:

@@ -285,9 +285,9 @@ _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 def worth_restoring(message: Message) -> Message | None:
     """Return what of `message` is worth restoring after a compaction; None if nothing is. O(length).
 
-    Left out is what an agent's program wrote, such as Claude Code's messages around a command, what Codex puts
-    before each context, and the text that compactd restored earlier. What a background agent reported is
-    returned as the tool output that it is.
+    Left out is what an agent's program wrote, such as Claude Code's messages around a command, what Codex
+    puts before each context, and the text that compactd restored earlier. What a background agent reported
+    is returned as the tool output that it is.
     """
     meta = message.meta
     if message.role == "user" and meta is not None and meta.synthetic and not is_summary(message):

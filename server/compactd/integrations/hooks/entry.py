@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 
-
 _FLAGS = ("--no-steer",)
 """Options without a value."""
 

@@ -11,7 +11,6 @@ The process ends after one answer, after `MAX_AHEAD_S`, or if its socket is gone
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 import zlib
@@ -26,6 +25,8 @@ from msgspec import Struct
 from compactd.integrations.hooks.hook_state import HookState, HookStateFiles, RetentionShares
 
 if TYPE_CHECKING:
+    import socket
+
     from compactd.integrations.hooks.hook import Options
 
 OPTION: Final = "--ahead"
@@ -57,13 +58,14 @@ class Reply(Struct, frozen=True, array_like=True):
 
 def start(data: bytes) -> None:
     """Start the process for the event `data`, and do not wait for it. Do nothing if that is not possible."""
-    if not hasattr(socket, "AF_UNIX"):
-        return
+    arguments = sys.orig_argv[1:]
+    if sys.platform == "win32" or "hook" not in arguments or OPTION in arguments:
+        return  # There are no Unix sockets, or this is not the hook's own process.
     import subprocess
 
     with suppress(OSError):
         process = subprocess.Popen(
-            [sys.executable, *sys.orig_argv[1:], OPTION],
+            [sys.executable, *arguments, OPTION],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -85,8 +87,10 @@ def serve(agent: str, data: bytes, environ: Mapping[str, str]) -> int:
 def ask(files: HookStateFiles, state: HookState, options: Options, wait_s: float) -> Reply | None:
     """Return the answer of the process for this session; None if there is none within `wait_s` seconds."""
     path = files.socket_path
-    if not path.exists():
+    if sys.platform == "win32" or not path.exists():
         return None
+    import socket
+
     with suppress(OSError, msgspec.MsgspecError), socket.socket(socket.AF_UNIX) as link:
         crc = _checksum(files.path(".gone"), state.gone_bytes)
         request = Request(crc, state.summary, state.stays, state.stayed, state.is_told, options.most_chars)
@@ -139,6 +143,8 @@ def _serve(agent: str, data: bytes, environ: Mapping[str, str]) -> None:
 
 def _wait(path: Path) -> tuple[Request | None, socket.socket | None]:
     """Wait at the socket `path` for one request. Return it, with the connection for the answer."""
+    import socket
+
     path.unlink(missing_ok=True)
     until = time.monotonic() + MAX_AHEAD_S
     with socket.socket(socket.AF_UNIX) as door:

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from compactd.core.authors.authors import NOTIFICATION
 from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
+from compactd.core.text.summary_format import EXCERPTS
 from compactd.formats.agents.claude_code_queue import Between
 from compactd.formats.files.session_file import SessionFile
 from compactd.integrations.hooks.events import AgentName
@@ -387,8 +388,6 @@ def quotations(back: str) -> str:
 
     The words that the user typed are left out, because the mirror carries the messages themselves.
     """
-    from compactd.core.extract.sections import EXCERPTS
-
     lines: list[str] = []
     heading = ""
     for line in back.split("\n"):

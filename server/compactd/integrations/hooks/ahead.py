@@ -67,20 +67,26 @@ def start(data: bytes) -> None:
     arguments = sys.orig_argv[1:]
     if sys.platform == "win32" or "hook" not in arguments or OPTION in arguments:
         return  # There are no Unix sockets, or this is not the hook's own process.
-    import subprocess
-
-    with suppress(OSError):
-        process = subprocess.Popen(
+    read, write = os.pipe()
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
+    try:
+        # `subprocess` would take longer to import than the process takes to start.
+        os.posix_spawn(
+            sys.executable,
             [sys.executable, *arguments, OPTION],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), *nothing],
+            setsid=True,
         )
-        assert process.stdin is not None
-        process.stdin.write(data)
-        process.stdin.close()
-        process.returncode = 0  # The process goes on, so nobody waits for its end.
+        os.close(read)
+        read = -1
+        os.write(write, data)
+    except (OSError, NotImplementedError):
+        pass
+    finally:
+        for fd in (read, write):
+            if fd >= 0:
+                os.close(fd)
 
 
 def serve(agent: str, data: bytes, environ: Mapping[str, str]) -> int:

@@ -15,7 +15,7 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 OPTION: Final = "--ahead"
 """The option with which the hook's command becomes this process."""
-MAX_AHEAD_S: Final = 600.0
+MAX_AHEAD_S: Final = 300.0
 TELL_S: Final = 0.02
 LOOK_S: Final = 1.0
 """How often the process looks whether its socket is still there."""
@@ -144,6 +144,8 @@ def _serve(agent: str, data: bytes, environ: Mapping[str, str]) -> None:
     if event is None or not event.session_id:
         return
     files = files_of(environ, agent, event.session_id)
+    if files.folder.is_absolute():
+        os.chdir(os.sep)  # A process that stays must not keep the agent's folder busy.
     state = load(files)
     held = read_messages_file(files.path(".stretch"), state.stretch_bytes)
     if not held:
@@ -152,7 +154,11 @@ def _serve(agent: str, data: bytes, environ: Mapping[str, str]) -> None:
     gone = GoneMessages(newest_messages(held, MAX_MIRRORED_TOKENS), state.folder)
     gone.read_ahead()
     expected: tuple[Request, Reply] | None = None
-    for request, link in _requests(files.socket_path):
+
+    def is_wanted() -> bool:
+        return state.mark is not None and load(files).mark is not None
+
+    for request, link in _requests(files.socket_path, is_wanted):
         if request.gone_crc is None:
             stays, stayed = kept_text(newest_answer(held))
             request = replace(request, gone_crc=crc, stays=stays, stayed=stayed)
@@ -180,9 +186,10 @@ def _reply(gone: GoneMessages, request: Request) -> Reply:
     return Reply(lost.text, lost.kept)
 
 
-def _requests(path: Path) -> Iterator[tuple[Request, socket.socket]]:
+def _requests(path: Path, is_wanted: Callable[[], bool]) -> Iterator[tuple[Request, socket.socket]]:
     """Yield each request that comes to the socket `path`, with its connection, until it takes too long or the
-    socket is gone.
+    socket is gone. `is_wanted` says whether the compaction is still being made when the socket is there:
+    after that, the hook removes the socket if the compaction failed.
     """
     import socket
 
@@ -198,6 +205,8 @@ def _requests(path: Path) -> Iterator[tuple[Request, socket.socket]]:
         door.settimeout(LOOK_S)
         door.listen(2)
         try:
+            if not is_wanted():
+                return
             while time.monotonic() < until and path.stat().st_ino == mine:
                 try:
                     link, _ = door.accept()

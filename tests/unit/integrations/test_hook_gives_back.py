@@ -360,8 +360,26 @@ def test_the_programs_own_rows_are_not_given_back(tmp_path: Path) -> None:
         texts.append(agent.prompt().text)
 
     assert [LIMIT in text for text in texts] == [True, True]
-    traces = ("wrapper_of_commands", "src/program/", "/compact", "command-", "task-", "Never run the tests")
+    traces = ("wrapper_of_commands", "src/program/", "/compact", "command-", "task-")
     assert [trace for trace in traces for text in texts if trace in text] == []
+    reported = [line for text in texts for line in text.split("\n") if "Never run the tests" in line]
+    assert [line for line in reported if "(tool) " not in line] == []
+
+
+def test_the_programs_sentence_after_an_approved_plan_is_not_given_back(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    pointer = (
+        "If you need specific details from before exiting plan mode (like code), read /x/pointer_file.jsonl"
+    )
+    agent.session.say(
+        Turn("user", f"Implement the plan of plan_of_mine_v2.\n\n\n{pointer}\nThen plan_of_mine_v3.")
+    )
+
+    text = compacted(agent).prompt().text
+
+    assert "pointer_file" not in text
+    assert "plan_of_mine_v2" in text
+    assert "plan_of_mine_v3" in text
 
 
 HOSTILE = (

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from compactd.integrations.hooks.events import HookEvent
-    from compactd.integrations.hooks.hook_state import HookStateFiles
+    from compactd.integrations.hooks.hook_state import HookState, HookStateFiles
     from compactd.integrations.hooks.mirror import Mirror
     from compactd.integrations.hooks.transcripts import Transcript
 
@@ -33,6 +33,8 @@ READING_SHARE: Final = 0.5
 """The share of the deadline for reading new lines of the transcript. Further lines are read at the next
 event.
 """
+AHEAD_SHARE: Final = 0.2
+"""The share of the deadline for waiting for the process that read the messages ahead."""
 LAG_SHARE: Final = 0.25
 """The share of the deadline for waiting until the transcript contains the compaction."""
 MAX_MIRRORED_TOKENS: Final = 600_000
@@ -51,6 +53,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
     deadline_s: float = DEADLINE_S
     most_chars: int = MAX_PAYLOAD_CHARS
+    steers: bool = True
+    """Whether the hook tells the model that writes the summary what it has to contain."""
 
 
 class Done(Struct, kw_only=True):
@@ -60,6 +64,8 @@ class Done(Struct, kw_only=True):
     session: str = ""
     did: str = ""
     failed: str = ""
+    begins_compaction: bool = False
+    """Whether a compaction of the session begins, whose messages can be read ahead."""
     instead: list[bytes] = []
     """The answer to give if the run fails or takes too long; empty if there is none yet."""
 
@@ -70,9 +76,11 @@ def main(agent: str, options: Options) -> int:
     gc.disable()
     done = Done()
     stop_timer = _end_at(options.deadline_s, agent, done)
+    data = b""
     try:
         try:
-            answer = run(agent, _stdin(), options, began, done, os.environ)
+            data = _stdin()
+            answer = run(agent, data, options, began, done, os.environ)
             done.instead.clear()
         except Exception as error:  # The agent must not see an error, so it is logged.
             done.failed = f"{type(error).__name__}: {_place_of(error)}"
@@ -83,6 +91,11 @@ def main(agent: str, options: Options) -> int:
     # An error of the log changes nothing for the agent.
     with suppress(Exception):
         _log(agent, done, began)
+    with suppress(Exception):
+        if done.begins_compaction:
+            from compactd.integrations.hooks.ahead import start
+
+            start(data)
     # While the interpreter ends, it has no handler for the timer's signal, which would kill the process.
     stop_timer()
     return 0
@@ -129,7 +142,7 @@ def run(
         done.failed = "stdin contained no event (a JSON object)"
         return b""
     done.event, done.session = event.kind, event.session_id[:8]
-    if event.kind == "other" or event.is_inner or not event.session_id:
+    if event.kind == "other" or not event.session_id or (event.is_inner and known != "claude-code"):
         return b""
     from compactd.integrations.hooks.hook_state import files_of
     from compactd.storage.files import make_folder
@@ -162,15 +175,28 @@ def _answer_locked(
 
 def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done) -> bytes:
     from compactd.integrations.hooks.hook_state import forget_old, load, save
-    from compactd.integrations.hooks.mirror import Mirror
 
     state = load(files)
+    before = state.mark
+    if event.agent == "claude-code" and _note_mark(state, event):
+        save(files, state)
+        if state.mark is None:
+            # The compaction failed, so nobody will ask the process that read ahead.
+            files.socket_path.unlink(missing_ok=True)
+    if event.is_inner or event.kind in ("fork_end", "inner_end"):
+        if event.kind == "fork_end" and state.mark is not None and not state.mark.is_disputed:
+            from compactd.integrations.hooks.ahead import tell
+
+            tell(files, state.mark.summary, options)
+        return b""
+    from compactd.integrations.hooks.mirror import Mirror
+
     if not state.session_id:
         state.session_id, state.folder = event.session_id, event.cwd
         forget_old(files.folder, time.time())
     mirror = Mirror(event.agent, files, state)
     _mirror(mirror, event, options, began, done)
-    if event.kind == "prompt":
+    if event.kind == "prompt" and _is_typed(event):
         state.turns += 1
     text = ""
     if event.name and state.is_pending and event.source != "clear":
@@ -186,7 +212,46 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
+    # If both the plugin and `compactd install` are used, the event comes twice.
+    is_again = before is not None and state.mark is not None and state.mark.repeats(before)
+    done.begins_compaction = event.kind == "before" and event.agent == "claude-code" and not is_again
+    if done.begins_compaction and options.steers:
+        return _steer(mirror, files, done)
     return _with_context(event, text) if text else b""
+
+
+def _steer(mirror: Mirror, files: HookStateFiles, done: Done) -> bytes:
+    """Return what the summary has to contain, as plain text: Claude Code refuses JSON at this event."""
+    from compactd.integrations.hooks.hook_state import read_messages_file
+    from compactd.integrations.hooks.steering import steering_text
+
+    state = mirror.state
+    text = steering_text(read_messages_file(files.path(".stretch"), state.stretch_bytes), state.folder)
+    if text:
+        done.did = f"said what the summary must contain, in {len(text):,} characters"
+    return f"{text}\n".encode("utf-8", "replace") if text else b""
+
+
+def _note_mark(state: HookState, event: HookEvent) -> bool:
+    """Record what the event says about a compaction that is not done yet. Return whether that changed
+    `state`.
+    """
+    from compactd.integrations.hooks.compaction_mark import note
+
+    before = (state.mark, state.inner)
+    note(state, event, time.time())
+    return (state.mark, state.inner) != before
+
+
+def _is_typed(event: HookEvent) -> bool:
+    """Return whether a person wrote the prompt. Claude Code also sends the event for prompts of its own, such
+    as the report of a background task (2.1.330, run 2026-11).
+    """
+    if event.agent != "claude-code" or not event.prompt.lstrip().startswith(("<", "[", "Another ")):
+        return True
+    from compactd.formats.agents.claude_code import is_by_program
+
+    return not is_by_program(event.prompt)
 
 
 def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, done: Done) -> None:
@@ -216,8 +281,11 @@ def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, do
         if event.kind == "after":
             mirror.note_compaction(event.summary)
         if event.kind == "start" and event.source == "compact":
-            mirror.note_start()
-            if transcript is not None:
+            from compactd.integrations.hooks.compaction_mark import take_summary
+
+            mirror.note_start(take_summary(mirror.state, event, time.time()))
+            if transcript is not None and event.agent != "claude-code":
+                # Claude Code writes the record of the compaction after this event.
                 _wait_for(mirror, transcript, options, began)
     finally:
         if transcript is not None:
@@ -239,11 +307,18 @@ def _wait_for(mirror: Mirror, transcript: Transcript, options: Options, began: f
 def _restore(mirror: Mirror, files: HookStateFiles, event: HookEvent, options: Options, done: Done) -> str:
     from compactd.integrations.hooks.hook_state import read_messages_file, save
 
+    state = mirror.state
+    if event.agent == "claude-code" and state.attempts == 1:
+        from compactd.integrations.hooks.ahead import ask
+
+        reply = ask(files, state, options, options.deadline_s * AHEAD_SHARE)
+        files.socket_path.unlink(missing_ok=True)
+        if reply is not None:
+            state.kept = reply.kept
+            return reply.text
     # Starting OpenBLAS's thread pool (numpy 2) takes 40 ms and does not pay off here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from compactd.integrations.hooks.lost_facts import characters, find_lost, newest_messages, size_bytes
-
-    state = mirror.state
 
     def first(text: str) -> None:
         if text and not state.are_limits_given:
@@ -259,6 +334,7 @@ def _restore(mirror: Mirror, files: HookStateFiles, event: HookEvent, options: O
         state.summary,
         state.stays,
         stayed=state.stayed,
+        is_told=state.is_told,
         folder=state.folder,
         most=options.most_chars,
         count=size_bytes if event.agent == "codex" else characters,

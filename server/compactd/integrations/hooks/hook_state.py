@@ -8,6 +8,7 @@ path: the file name is computed as for journals.
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from struct import Struct as Packing
@@ -19,6 +20,7 @@ from msgspec import Struct
 from compactd import __version__
 from compactd.core.extract.facts import Facts
 from compactd.formats.agents.claude_code_queue import Between
+from compactd.integrations.hooks.compaction_mark import CompactionMark
 from compactd.storage import files
 from compactd.storage.hook_files import FOLDER
 from compactd.storage.paths import data_folder, file_stem
@@ -123,6 +125,10 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     before the last compaction or contain its summary.
     """
     gone_bytes: int = 0
+    mark: CompactionMark | None = None
+    """The compaction that has begun, if the agent says so before it is done."""
+    inner: dict[str, float] = msgspec.field(default_factory=dict)
+    """Sub-agent -> the Unix time at which it began to compact its own conversation, until that is done."""
 
 
 class MirroredMessage(Struct, frozen=True, array_like=True):
@@ -151,6 +157,13 @@ class HookStateFiles:
     def path(self, ending: str) -> Path:
         """Return the path of the session's file with this ending."""
         return self.folder / (self.stem + ending)
+
+    @property
+    def socket_path(self) -> Path:
+        """The socket of the process that reads the session ahead (`ahead.py`). Its name is short, because the
+        system limits the length of the path to about 100 bytes.
+        """
+        return self.folder / f"{zlib.crc32(self.stem.encode()):08x}.ahead"
 
 
 def hooks_folder(environ: Mapping[str, str]) -> Path:

@@ -5,6 +5,7 @@ it.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -99,10 +100,12 @@ def check_place(format: str) -> None:
         )
 
 
-def show_written(page: Page, written: WrittenSession) -> None:
-    """Print which file was written, what it lacks, and how its agent resumes it."""
+def show_written(page: Page, written: WrittenSession, warnings: Sequence[str] | None = None) -> None:
+    """Print which file was written, what it lacks, and how its agent resumes it. `warnings` replaces the list
+    of what it lacks.
+    """
     page.line(f"wrote {written.path}: {plural(written.file.messages, 'message')}, {written.file.what}")
-    for warning in written.file.warnings:
+    for warning in written.file.warnings if warnings is None else warnings:
         page.line(f"  {warning}", "due")
     if written.resumption is not None:
         page.line()

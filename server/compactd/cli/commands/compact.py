@@ -10,7 +10,12 @@ from compactd.cli.agent_files.choose import AGENT, PICK, SESSION_FILE, choose_fi
 from compactd.cli.agent_files.written import WrittenSession, check_place, show_written, write_session
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.compacted_file import FORMATS
-from compactd.cli.framework.compacting import compact_session, request_before, show_progress
+from compactd.cli.framework.compacting import (
+    check_sizes,
+    compact_session,
+    request_before,
+    show_progress,
+)
 from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import (
@@ -75,13 +80,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Read the file, compact it, print the result and write the output."""
-    budgets = (options.target, options.keep_recent, options.keep_messages)
-    if sum(budget is not None for budget in budgets) > 1:
-        raise CommandError(
-            "--target, --keep-recent and --keep-messages cannot be combined.",
-            hint="Use one of them. See `compactd compact --help`.",
-            exit_code=USAGE,
-        )
+    check_sizes("compact", options.target, options.keep_recent, options.keep_messages)
     outputs = ("--output" if options.output else "", "--resumable" if options.resumable else "")
     if options.dry_run and any(outputs):
         raise CommandError(
@@ -104,43 +103,43 @@ def run(options: Options, page: Page) -> int:
     options = replace(options, file=choice.name)
     source = check_path(choice.name)
     target = check_writable(options.output, source, force=options.force) if options.output else None
-    with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
-        with Client(on_event=show_progress(waiting)) as client:
-            conversation = load(source)
-            if options.resumable:
-                check_place(options.to or conversation.format)
-            waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
-            is_whole = options.all or len(conversation.live) == len(conversation.messages)
-            lines = conversation.messages if is_whole else conversation.live
-            fed = append_conversation(
-                client, conversation, model=options.model, window=options.window, live_only=not is_whole
+    with (
+        ProgressSpinner(f"reading {one_line(source.name)}") as waiting,
+        Client(on_event=show_progress(waiting)) as client,
+    ):
+        conversation = load(source)
+        if options.resumable:
+            check_place(options.to or conversation.format)
+        waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
+        is_whole = options.all or len(conversation.live) == len(conversation.messages)
+        lines = conversation.messages if is_whole else conversation.live
+        fed = append_conversation(
+            client, conversation, model=options.model, window=options.window, live_only=not is_whole
+        )
+        facts = ask_conversation_facts(client, fed, conversation)
+        context = request_before(conversation, facts, lines)
+        waiting.set_text("compacting")
+        result = context.scaled_result(compact_session(client, fed.session_id, choice.name, _params(options)))
+        wrote: WrittenSession | None = None
+        if result.compacted and (target is not None or options.resumable):
+            wrote = write_session(
+                client,
+                fed.session_id,
+                conversation,
+                options.to or conversation.format,
+                source=source,
+                target=target,
             )
-            facts = ask_conversation_facts(client, fed, conversation)
-            context = request_before(conversation, facts, lines)
-            waiting.set_text("compacting")
-            result = context.scaled_result(
-                compact_session(client, fed.session_id, choice.name, _params(options))
-            )
-            wrote: WrittenSession | None = None
-            if result.compacted and (target is not None or options.resumable):
-                wrote = write_session(
-                    client,
-                    fed.session_id,
-                    conversation,
-                    options.to or conversation.format,
-                    source=source,
-                    target=target,
-                )
-            done = _CommandResult(
-                conversation=conversation,
-                is_whole=is_whole,
-                context=context,
-                result=result,
-                known=facts,
-                warnings=(*conversation.warnings, *fed.warnings),
-                options=options,
-                wrote=wrote,
-            )
+        done = _CommandResult(
+            conversation=conversation,
+            is_whole=is_whole,
+            context=context,
+            result=result,
+            known=facts,
+            warnings=(*conversation.warnings, *fed.warnings),
+            options=options,
+            wrote=wrote,
+        )
     if page.is_json:
         page.json({**_facts(done), **choice.facts})
     else:

@@ -50,8 +50,8 @@ def compacted_file(
     one of `FORMATS`. The session in the file has the id `session_id`. O(bytes).
 
     The file contains the summary and the messages that stayed. If it is for another agent than the one that
-    `conversation` is from, they are as `prepare_for_other_agent` makes them. Usage reports are left out: they are about the
-    requests before the compaction, and an agent would believe that its context is still full.
+    `conversation` is from, they are as `prepare_for_other_agent` makes them. Usage reports are left out: they
+    are about the requests before the compaction, and an agent would believe that its context is still full.
     """
     if format == "compactd":
         return _journal(client, daemon_session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from compactd.cli.framework.conversation import LoadedConversation
-from compactd.cli.framework.exit_codes import CommandError, bug_hint
+from compactd.cli.framework.exit_codes import USAGE, CommandError, bug_hint
 from compactd.cli.framework.load_file import TIMEOUT_S
 from compactd.cli.framework.model_facts import ModelFacts
 from compactd.cli.framework.progress import ProgressSpinner
@@ -15,6 +15,16 @@ from compactd.client import Client, DaemonGone, Event, RpcError
 from compactd.formats.files.session_file import MessageLine
 from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult
+
+
+def check_sizes(command: str, *sizes: int | None) -> None:
+    """Raise `CommandError` if more than one of --target, --keep-recent and --keep-messages was given."""
+    if sum(size is not None for size in sizes) > 1:
+        raise CommandError(
+            "--target, --keep-recent and --keep-messages cannot be combined.",
+            hint=f"Use one of them. See `compactd {command} --help`.",
+            exit_code=USAGE,
+        )
 
 
 def show_progress(waiting: ProgressSpinner) -> Callable[[Event], None]:

@@ -60,8 +60,8 @@ _MINOR = re.compile(
     r"|the order of the message's blocks|the model's provider|the session's id|the model"
     r"|that no person wrote|that the message is of the kind)\b"
 )
-"""The beginnings of the warnings that are printed with --json only: they concern no words, or what the tags of
-`prepare_for_other_agent` say too.
+"""The beginnings of the warnings that are printed with --json only: they concern no words, or what the tags
+of `prepare_for_other_agent` say too.
 """
 _NUMBERS = re.compile(r" \([\d–, ]+(?:and [\d,]+ more)?\)$")
 """The numbers of messages at the end of a warning."""

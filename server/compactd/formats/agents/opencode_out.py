@@ -77,7 +77,8 @@ class _Writer:
         elif is_summary(message):
             self._summary(at, id, message)
         elif message.role == "assistant":
-            parts = [one for block in message.content if (one := self._part(block)) is not None]
+            at = millis(message.created_at)
+            parts = [one for block in message.content if (one := self._part(block, at)) is not None]
             self._answer(id, message, parts)
         elif message.role == "user":
             by_program = message.meta is not None and message.meta.synthetic
@@ -150,12 +151,14 @@ class _Writer:
         self._open.update((str(part["callID"]), part) for part in whole if part["type"] == "tool")
         self.messages.append({"info": info, "parts": whole})
 
-    def _part(self, block: Block) -> Json | None:
+    def _part(self, block: Block, at: int = 0) -> Json | None:
+        """Return a block as a part; `at` is the message's time in milliseconds."""
         match block:
             case Text():
                 return {"type": "text", "text": block.text}
             case Thinking(redacted=None):
-                thinking: Json = {"type": "reasoning", "text": block.text}
+                # `opencode import` refuses thinking without a time (1.18.33, 2026-11).
+                thinking: Json = {"type": "reasoning", "text": block.text, "time": {"start": at, "end": at}}
                 signed = {"metadata": {"anthropic": {"signature": block.signature}}}
                 return {**thinking, **signed} if block.signature else thinking
             case ToolCall():

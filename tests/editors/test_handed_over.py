@@ -1,0 +1,189 @@
+"""Real agents go on with the sessions that `compactd handoff` and `compactd resume` write for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.editors import claude
+from tests.editors.agents import PATIENCE_S, Json, environment
+from tests.editors.codex.driven import Codex
+from tests.editors.codex.driven import Model as CodexModel
+from tests.editors.gemini.driven import Gemini
+from tests.editors.gemini.driven import Model as GeminiModel
+from tests.editors.opencode.driven import program, settle
+from tests.editors.pi.driven import Pi
+from tests.support import session_files
+from tests.support.loopback import Answer, Loopback
+
+pytestmark = pytest.mark.editor
+
+AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
+EARLY = "Never touch bank.toml."
+LATE = "Now check page 14."
+FOREIGN = "Always use PORT=6666."
+"""The words of a sub-agent."""
+ASKED = "Go on with page 15."
+
+
+def write_source(home: Path, work: Path, agent: str) -> Path:
+    """Write a session of `agent` that worked in `work`."""
+    records = [session_files.asked(EARLY)]
+    for number in range(1, 15):
+        call = session_files.used(f"t{number}", "Read", file_path=f"/pages/{number}.md")
+        thought = {"type": "thinking", "thinking": "I read it.", "signature": "c2ln"}
+        records += [
+            session_files.asked(f"Now check page {number}. {session_files.filler(60)}"),
+            session_files.answered(2 * number, thought, call),
+            session_files.got(f"t{number}", f"Page {number}: {session_files.filler(60)}"),
+            session_files.answered(2 * number + 1, session_files.text(f"Page {number} is right.")),
+        ]
+    records.insert(-4, session_files.asked(f"<task-notification>\n{FOREIGN}\n</task-notification>"))
+    first = session_files.claude_code(home / "first.jsonl", records)
+    first.write_text(first.read_text().replace("/home/someone/ledger", str(work)))
+    source = home / "source"
+    compactd(home, work, "convert", first, source, "--to", agent)
+    return source
+
+
+def compactd(home: Path, work: Path, *arguments: object, env: Mapping[str, str] = {}) -> str:
+    done = subprocess.run(
+        ["compactd", *map(str, arguments)], cwd=work,
+        env={**environment(home, {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}), **env},
+        capture_output=True, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+Written = Callable[..., Json]
+
+
+def in_claude_code(home: Path, write: Written) -> str:
+    with Loopback(reply=claude.answers) as server:
+        agent = claude.Claude(home, server)
+        written = write(home, agent.work)
+        agent.go_on(written["session_id"], ASKED)
+        return json.dumps(claude.newest_messages(server, ASKED), ensure_ascii=False)
+
+
+def in_codex(home: Path, write: Written) -> str:
+    model = CodexModel()
+    with model.server:
+        codex = Codex(home, model, trusts=False)
+        config = codex.folder / "config.toml"
+        # The window leaves room for the session.
+        config.write_text(config.read_text().replace("60000", "200000").replace("11500", "150000"))
+        written = write(home, codex.work)
+        codex.go_on(written["session_id"], ASKED)
+    return json.dumps(model.turns[-1].body["input"], ensure_ascii=False)
+
+
+def in_gemini_cli(home: Path, write: Written) -> str:
+    model = GeminiModel()
+    with model.server:
+        gemini = Gemini(home, model)
+        gemini.compress_no_more()
+        written = write(home, gemini.work)
+        gemini.go_on(written["session_id"], ASKED)
+    return json.dumps(model.turns[-1].body["contents"], ensure_ascii=False)
+
+
+def in_opencode(home: Path, write: Written) -> str:
+    home.mkdir()
+    with Loopback(reply=lambda _: Answer(text="Noted.")) as server:
+        env = settle(home, server)
+        work = home / "work"
+        (work / "opencode.json").write_text((work / "opencode.json").read_text().replace("20000", "200000"))
+        written = write(home, work)
+        for command in (
+            ("import", written["path"]),
+            # No --model: the session names one.
+            ("run", "--session", written["session_id"], ASKED),
+        ):
+            done = subprocess.run(
+                [program(), *command], cwd=work, env=env, capture_output=True, text=True, timeout=PATIENCE_S
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+        bodies = [seen.body["messages"] for seen in server.requests if ASKED in json.dumps(seen.body)]
+    return json.dumps(bodies[-1], ensure_ascii=False)
+
+
+def in_pi(home: Path, write: Written) -> str:
+    (home / "work").mkdir(parents=True)
+    (home / "agent").mkdir()
+    written = write(home, home / "work", env={"PI_CODING_AGENT_DIR": str(home / "agent")})
+    with (
+        Loopback(reply=lambda _: Answer(text="Noted.")) as server,
+        Pi(home, server, args=("--session", written["path"])) as pi,
+    ):
+        pi.ask(ASKED)
+        bodies = [seen.body for seen in server.requests if ASKED in json.dumps(seen.body)]
+    return json.dumps(bodies[-1], ensure_ascii=False)
+
+
+CONTINUE: Mapping[str, Callable[[Path, Written], str]] = {
+    "claude-code": in_claude_code,
+    "codex": in_codex,
+    "gemini-cli": in_gemini_cli,
+    "opencode": in_opencode,
+    "pi": in_pi,
+}
+
+
+def check(said: str) -> None:
+    """Check that a request contains the summary or the oldest words, the newest turn and the new prompt, in
+    this order, and a tool result after its call.
+    """
+    places = [said.find(text) for text in (EARLY, LATE, "Page 14 is right.", ASKED)]
+    assert -1 not in places, (places, said)
+    assert places == sorted(places)
+    call, result = said.find("/pages/14.md"), said.find("Page 14: ")
+    assert -1 < call < result < places[2], said
+
+
+@pytest.mark.parametrize(("source", "target"), [(a, b) for a in AGENTS for b in AGENTS if a != b])
+def test_the_other_agent_continues_a_compacted_session(tmp_path: Path, source: str, target: str) -> None:
+    def write(home: Path, work: Path, *, env: Mapping[str, str] = {}) -> Json:
+        file = write_source(home, work, source)
+        options = ("--from", source, "--to", target, "--target", "2k", "--json")
+        made: Json = json.loads(compactd(home, work, "handoff", file, *options, env=env))
+        assert made["compacted"]
+        return made["written"]
+
+    check(CONTINUE[target](tmp_path / "home", write))
+
+
+@pytest.mark.parametrize("target", AGENTS)
+def test_the_other_agent_continues_a_session_word_for_word(tmp_path: Path, target: str) -> None:
+    source = "codex" if target == "claude-code" else "claude-code"
+
+    def write(home: Path, work: Path, *, env: Mapping[str, str] = {}) -> Json:
+        file = write_source(home, work, source)
+        options = ("--from", source, "--to", target, "--window", "200k", "--json")
+        made: Json = json.loads(compactd(home, work, "handoff", file, *options, env=env))
+        assert not made["compacted"]
+        return made["written"]
+
+    said = CONTINUE[target](tmp_path / "home", write)
+
+    check(said)
+    assert all(f"Page {number} is right." in said for number in range(1, 15))
+    assert "<task-notification>" in said[: said.find(FOREIGN)][-40:]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_resumes_its_own_session_compacted(tmp_path: Path, agent: str) -> None:
+    def write(home: Path, work: Path, *, env: Mapping[str, str] = {}) -> Json:
+        file = write_source(home, work, agent)
+        made: Json = json.loads(
+            compactd(home, work, "resume", agent, file, "--target", "2k", "--json", env=env)
+        )
+        return made["written"]
+
+    check(CONTINUE[agent](tmp_path / "home", write))

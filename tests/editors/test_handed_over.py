@@ -45,7 +45,9 @@ def write_source(home: Path, work: Path, agent: str) -> Path:
         ]
     records.insert(-4, session_files.asked(f"<task-notification>\n{FOREIGN}\n</task-notification>"))
     first = session_files.claude_code(home / "first.jsonl", records)
-    first.write_text(first.read_text().replace("/home/someone/ledger", str(work)))
+    text = first.read_text().replace("/home/someone/ledger", str(work))
+    # OpenCode resumes a session with the model that the session names.
+    first.write_text(text.replace(session_files.MODEL, "mock/mock-1") if agent == "opencode" else text)
     source = home / "source"
     compactd(home, work, "convert", first, source, "--to", agent)
     return source

@@ -27,7 +27,13 @@ from compactd.cli.agent_files.written import (
     write_session,
 )
 from compactd.cli.framework.compacted_file import CONTINUED
-from compactd.cli.framework.compacting import check_sizes, compact_session, request_before, show_progress
+from compactd.cli.framework.compacting import (
+    check_sizes,
+    compact_session,
+    request_before,
+    retention_text,
+    show_progress,
+)
 from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import append_conversation, check_path, load, session_facts
@@ -97,6 +103,7 @@ class _Moved(Struct, frozen=True, kw_only=True):
     order: Move
     choice: Choice
     conversation: LoadedConversation
+    """The session as its file has it."""
     known: ModelFacts
     model: TargetModel | None
     """The model of the other agent; None if the session stays with its agent."""
@@ -176,14 +183,12 @@ def _choose(order: Move, page: Page) -> Choice:
 
 def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Choice, source: Path) -> _Moved:
     version = _version(source)
-    conversation = load(source)
-    _check_agent(order, conversation)
-    notes = list(_in_use(conversation))
-    if not conversation.working_dir:
-        conversation = replace(conversation, working_dir=str(current_folder() or Path.home()))
-        notes.append("the file names no folder, so the new session belongs to this one")
-    elif not Path(conversation.working_dir).is_dir():
-        notes.append(f"the session's folder {conversation.working_dir} does not exist on this machine")
+    loaded = load(source)
+    _check_agent(order, loaded, choice.name)
+    notes = [*_in_use(loaded), *_about_folder(order, loaded)]
+    conversation = loaded
+    if _about_folder(order, loaded):
+        conversation = replace(loaded, working_dir=str(current_folder() or Path.home()))
     waiting.set_text(f"counting {plural(len(conversation.live), 'message')}")
     model: TargetModel | None = None
     model_name, window, tools = order.model, order.window, ()
@@ -225,7 +230,7 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
     return _Moved(
         order=order,
         choice=choice,
-        conversation=conversation,
+        conversation=loaded,
         known=facts,
         model=model,
         limit=limit,
@@ -243,20 +248,32 @@ def _version(source: Path) -> tuple[int, int] | None:
     return (about.st_mtime_ns, about.st_size) if source.is_file() else None
 
 
-def _check_agent(order: Move, conversation: LoadedConversation) -> None:
+def _about_folder(order: Move, conversation: LoadedConversation) -> list[str]:
+    """Return a note if the new session belongs to the current folder, because that of the session is not
+    known or does not exist. A session that stays with its agent stays in its folder.
+    """
+    folder = conversation.working_dir
+    if not folder:
+        return ["the file names no folder, so the new session belongs to this one"]
+    if order.command == "handoff" and not Path(folder).is_dir():
+        return [f"there is no folder {folder}, so the new session belongs to this one"]
+    return []
+
+
+def _check_agent(order: Move, conversation: LoadedConversation, name: str) -> None:
     """Raise `CommandError` if the file is not of the agent that the user names, or already of the target."""
     found = conversation.format
     if order.source_agent is not None and found != order.source_agent:
         hint = f"Use --from {found}." if order.command == "handoff" else f"Use `compactd resume {found}`."
         raise CommandError(
-            f"{order.file} is no session of {TITLES[order.source_agent]}, but of {title_of(found)}.",
+            f"{name} is no session of {TITLES[order.source_agent]}, but of {title_of(found)}.",
             hint=hint if found in AGENTS else "Leave out --from." if order.command == "handoff" else "",
             exit_code=USAGE,
         )
     if order.command == "handoff" and found == order.target_agent:
         raise CommandError(
-            f"{order.file} is a session of {TITLES[found]} already.",
-            hint=f"To continue it there: compactd resume {found} {order.file}",
+            f"{name} is a session of {TITLES[found]} already.",
+            hint=f"To continue it there: compactd resume {found} {name}",
             exit_code=USAGE,
         )
 
@@ -290,7 +307,8 @@ def _target_model(client: Client, order: Move, conversation: LoadedConversation)
     else:
         found = target_model(order.target_agent, folder, conversation.model, os.environ)
     if order.window is not None:
-        return replace(found, window=order.window, origin=f"{found.origin}; the window is given by you")
+        given = "given by you" if order.model else f"{found.origin}; the window is given by you"
+        return replace(found, window=order.window, origin=given)
     if found.window is None and found.max_window is not None and found.model is not None:
         largest = client.models_lookup(model=found.model).context_window
         if largest > found.max_window:
@@ -345,7 +363,7 @@ def _facts(moved: _Moved) -> dict[str, object]:
         "from": moved.conversation.format,
         "to": moved.order.target_agent,
         "session": session_facts(moved.conversation),
-        "model": known.model,
+        "model": known.model if moved.model is None else moved.model.model,
         "model_from": None if moved.model is None else moved.model.origin,
         "window": known.window,
         "limit_tokens": moved.limit,
@@ -367,10 +385,13 @@ def _show(page: Page, moved: _Moved) -> None:
     whose = f"for {names[1]}" if moved.model is None else f"from {names[0]} to {names[1]}"
     page.line(f"Would {would} {whose}" if order.dry_run else f"✓ {what} {whose}")
     page.line()
-    page.row("session", describe_conversation(moved.conversation))
+    page.row("session", describe_conversation(moved.conversation, in_context=True))
     origin = known.window_origin if moved.model is None else moved.model.origin
-    page.row("model", f"{known.model or 'not known'} · window {known.window_number} ({origin})")
+    name = known.model if moved.model is None else moved.model.model
+    page.row("model", f"{name or 'not known'} · window {known.window_number} ({origin})")
     page.row("size", _size_text(moved))
+    if moved.result is not None and moved.result.compacted and moved.result.retention is not None:
+        page.row("kept", retention_text(moved.result.retention))
     if moved.tools:
         named = ", ".join(map(one_line, moved.tools[:_MAX_TOOLS]))
         more = f" and {len(moved.tools) - _MAX_TOOLS:,} more" if len(moved.tools) > _MAX_TOOLS else ""

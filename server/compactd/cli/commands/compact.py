@@ -13,7 +13,10 @@ from compactd.cli.framework.compacted_file import FORMATS
 from compactd.cli.framework.compacting import (
     check_sizes,
     compact_session,
+    facts_total,
+    is_total_known,
     request_before,
+    retention_text,
     show_progress,
 )
 from compactd.cli.framework.conversation import LoadedConversation
@@ -265,7 +268,7 @@ def _show_facts(page: Page, done: _CommandResult) -> None:
             f"{missing:,} of the tokens are system prompt and tools (not in the file); they stay",
         )
     if result.retention is not None:
-        page.row("kept", _retention_text(result.retention))
+        page.row("kept", retention_text(result.retention))
     if result.reason:
         page.row("note", result.reason)
 
@@ -302,33 +305,9 @@ def _kept_text(result: CompactionResult) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def _retention_text(retention: Retention) -> str:
-    total = _facts_total(retention)
-    if not total:
-        return "no detail (such as a path or a number) occurred more than once in the removed messages"
-    return (
-        f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
-        f" {retention.kept:,} of {'at least ' if not _is_total_known(retention) else ''}{total:,}"
-    )
-
-
-def _facts_total(retention: Retention) -> int:
-    """Return the number of facts, kept and lost. The number is computed from the score, because
-    `retention.lost` contains at most `MAX_LOST` facts.
-    """
-    return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
-
-
-def _is_total_known(retention: Retention) -> bool:
-    """Return whether `_facts_total` is exact. If it is not, all facts are lost, and there may be more."""
-    from compactd.core.summary.retention import MAX_LOST
-
-    return bool(retention.kept) or len(retention.lost) < MAX_LOST
-
-
 def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
-    total = _facts_total(retention)
-    count = f"{total - retention.kept:,} of {total:,}" if _is_total_known(retention) else "all"
+    total = facts_total(retention)
+    count = f"{total - retention.kept:,} of {total:,}" if is_total_known(retention) else "all"
     head = f"lost ({count} details that came up more than once)"
     if not show_all:
         some = " · ".join(one_line(fact) for fact in retention.lost[:MAX_LOST_SHOWN])
@@ -339,7 +318,7 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     for fact in retention.lost:
         page.line(f"  {one_line(fact)}")
     left = total - retention.kept - len(retention.lost)
-    if not _is_total_known(retention):
+    if not is_total_known(retention):
         page.line("  and perhaps others that were used less")
     elif left > 0:
         page.line(f"  and {left:,} that were used less")

@@ -14,7 +14,7 @@ from compactd.cli.inspect.context import RequestBreakdown, breakdown_of
 from compactd.client import Client, DaemonGone, Event, RpcError
 from compactd.formats.files.session_file import MessageLine
 from compactd.protocol.errors import CannotFit
-from compactd.protocol.messages import CompactionResult
+from compactd.protocol.messages import CompactionResult, Retention
 
 
 def check_sizes(command: str, *sizes: int | None) -> None:
@@ -79,3 +79,28 @@ def compact_session(
         ) from error
     except (DaemonGone, TimeoutError) as error:
         raise CommandError(f"compaction failed: {error}", hint="Nothing was written.") from error
+
+
+def retention_text(retention: Retention) -> str:
+    """Return a text that says how many details of the removed messages were kept."""
+    total = facts_total(retention)
+    if not total:
+        return "no detail (such as a path or a number) occurred more than once in the removed messages"
+    return (
+        f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
+        f" {retention.kept:,} of {'at least ' if not is_total_known(retention) else ''}{total:,}"
+    )
+
+
+def facts_total(retention: Retention) -> int:
+    """Return the number of facts, kept and lost. The number is computed from the score, because
+    `retention.lost` contains at most `MAX_LOST` facts.
+    """
+    return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
+
+
+def is_total_known(retention: Retention) -> bool:
+    """Return whether `facts_total` is exact. If it is not, all facts are lost, and there may be more."""
+    from compactd.core.summary.retention import MAX_LOST
+
+    return bool(retention.kept) or len(retention.lost) < MAX_LOST

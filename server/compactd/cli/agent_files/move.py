@@ -63,8 +63,8 @@ _MAX_TOOLS = 4
 """How many names of tools one line shows."""
 _MINOR = re.compile(
     r"not kept: (?:the time|the message's id|the stop reason|how the (?:text|tool result) is split"
-    r"|the order of the message's blocks|the model's provider|the session's id|the model"
-    r"|that no person wrote|that the message is of the kind)\b"
+    r"|the order of the message's blocks|the model's provider|the session's id|the model$"
+    r"|that no person wrote|that the message is of the kind)"
 )
 """The beginnings of the warnings that are printed with --json only: they concern no words, or what the tags
 of `prepare_for_other_agent` say too.
@@ -428,7 +428,7 @@ def _show_nothing(page: Page, moved: _Moved, source: Path) -> None:
         return
     id, where = conversation.session_id, conversation.working_dir
     place = place_of(agent, id, where, source, os.environ)
-    resumption = how_to_resume(agent, source, id, where, place and source.absolute())
+    resumption = how_to_resume(agent, source, id, where, place)
     if resumption is not None and agent != "opencode":
         page.line()
         show_resumption(page, agent, resumption)

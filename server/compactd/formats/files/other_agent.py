@@ -103,7 +103,7 @@ def prepare_for_other_agent(messages: Sequence[Message]) -> Prepared:
 def _in_tag(text: str, author: Author) -> str:
     """Return `text` in a tag for `author`. The text cannot close the tag."""
     tag = TAGS.get(author, OTHER_TAG)
-    inner = re.sub(rf"[<＜](?=\s{{0,64}}[/／]\s{{0,64}}{tag})", "&lt;", text, flags=re.IGNORECASE)
+    inner = re.sub(rf"[<＜](?=\s*[/／]\s*{tag})", "&lt;", text, flags=re.IGNORECASE)
     return f"<{tag}>\n{inner}\n</{tag}>"
 
 

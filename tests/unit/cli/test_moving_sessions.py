@@ -88,7 +88,7 @@ def hand_over(client: Client, data: bytes, target: str, *, tokens: int | None) -
 
 
 def check_pairs(messages: list[Message]) -> None:
-    """Check that the results of each answer's calls follow it directly, and that there are no others."""
+    """Check that the results of each answer's calls follow it directly, and that no other results exist."""
     waiting: list[str] = []
     for message in messages:
         results = [block.call_id for block in message.content if isinstance(block, ToolResult)]

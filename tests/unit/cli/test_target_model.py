@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ class Case(NamedTuple):
     model: str | None
     window: int | None = None
     max_window: int | None = None
-    environ: dict[str, str] = {}
+    environ: Mapping[str, str] = {}
 
 
 CASES = {
@@ -93,7 +94,7 @@ CASES = {
 }
 
 
-def ask(tmp_path: Path, agent: str, files: dict[str, str], environ: dict[str, str] = {}) -> TargetModel:
+def ask(tmp_path: Path, agent: str, files: dict[str, str], environ: Mapping[str, str] = {}) -> TargetModel:
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -191,7 +191,8 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
         conversation = replace(loaded, working_dir=str(current_folder() or Path.home()))
     waiting.set_text(f"counting {plural(len(conversation.live), 'message')}")
     model: TargetModel | None = None
-    model_name, window, tools = order.model, order.window, ()
+    model_name, window = order.model, order.window
+    tools: tuple[str, ...] = ()
     if order.command == "handoff":
         model = _target_model(client, order, conversation)
         model_name, window = model.model, model.window

@@ -394,6 +394,17 @@ def test_a_session_in_the_middle_of_a_turn_is_handed_over_with_a_note(home) -> N
     )
 
 
+def test_a_file_without_usable_messages_gives_no_empty_session(home) -> None:
+    path = home / "s.jsonl"
+    path.write_text('{"role": "user"}\n{"role": "assistant"}\n')
+    before = files_in(home)
+
+    seen = run(home, "handoff", "--to", "codex", path)
+
+    assert told(seen) == (1, f"{path} contains no messages that can be used.")
+    assert files_in(home) == before
+
+
 def test_a_session_of_a_folder_that_does_not_exist_belongs_to_the_current_one(home) -> None:
     path = write_session(home, "codex", Path("/no/such/folder"))
 

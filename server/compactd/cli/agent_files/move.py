@@ -184,6 +184,11 @@ def _choose(order: Move, page: Page) -> Choice:
 def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Choice, source: Path) -> _Moved:
     version = _version(source)
     loaded = load(source)
+    if not loaded.live:
+        raise CommandError(
+            f"{choice.name} contains no messages that can be used.",
+            hint=f"`compactd doctor {choice.name}` shows why.",
+        )
     _check_agent(order, loaded, choice.name)
     notes = [*_in_use(loaded), *_about_folder(order, loaded)]
     conversation = loaded

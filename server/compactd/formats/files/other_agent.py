@@ -6,7 +6,8 @@
   sandbox.
 - Names and ids of tool calls become such that all providers accept them.
 - A text in the user's role that no person typed gets a tag that names its author, unless it has one already.
-  A mark that only the file contains would not reach the model, and some files have none.
+  A mark that only the file contains would not reach the model, and some files have none. A document that is
+  a text becomes such a text, because not all files have documents.
 """
 
 from __future__ import annotations
@@ -31,7 +32,16 @@ from compactd.core.authors.authors import (
 from compactd.core.history.entries import is_summary
 from compactd.formats.files.writer_parts import looks_typed
 from compactd.formats.messages.rendering import SafeNames
-from compactd.protocol.messages import Author, Block, Message, Text, Thinking, ToolCall, ToolResult
+from compactd.protocol.messages import (
+    Author,
+    Block,
+    Document,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 MAX_NAME_CHARS = 64
 """The most characters of a tool's name and of a call's id (OpenAI's and Anthropic's APIs, 2026-11)."""
@@ -81,6 +91,10 @@ def prepare_for_other_agent(messages: Sequence[Message]) -> Prepared:
                 case ToolResult():
                     name = tools.get(block.call_id) or (names.of(block.name) if block.name else None)
                     blocks.append(replace(block, call_id=ids.of(block.call_id), name=name))
+                case Document(text=str() as text) if message.role == "user":
+                    tagged += 1
+                    words = f"{block.title}\n{text}" if block.title else text
+                    blocks.append(Text(text=_in_tag(words, author_of(message, block))))
                 case Text() if not is_summary(message) and looks_typed(message, block):
                     tagged += 1
                     blocks.append(replace(block, text=_in_tag(block.text, author_of(message, block))))

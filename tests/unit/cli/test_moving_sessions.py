@@ -396,7 +396,9 @@ def test_a_session_in_the_middle_of_a_turn_is_handed_over_with_a_note(home) -> N
 
 def test_a_file_without_usable_messages_gives_no_empty_session(home) -> None:
     path = home / "s.jsonl"
-    path.write_text('{"role": "user"}\n{"role": "assistant"}\n')
+    session_files.write_lines(
+        path, [{"role": "tool", "content": [{"type": "tool_result", "call_id": "t1"}]}] * 2
+    )
     before = files_in(home)
 
     seen = run(home, "handoff", "--to", "codex", path)

@@ -184,11 +184,6 @@ def _choose(order: Move, page: Page) -> Choice:
 def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Choice, source: Path) -> _Moved:
     version = _version(source)
     loaded = load(source)
-    if not loaded.live:
-        raise CommandError(
-            f"{choice.name} contains no messages that can be used.",
-            hint=f"`compactd doctor {choice.name}` shows why.",
-        )
     _check_agent(order, loaded, choice.name)
     notes = [*_in_use(loaded), *_about_folder(order, loaded)]
     conversation = loaded
@@ -207,6 +202,11 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
     fed = append_conversation(client, conversation, model=model_name, window=window)
     facts = ask_conversation_facts(client, fed, conversation)
     context = request_before(conversation, facts, conversation.live)
+    if not context.used:
+        raise CommandError(
+            f"{choice.name} contains no messages that can be used.",
+            hint=f"`compactd doctor {choice.name}` shows why.",
+        )
     limit = None if model is None else _limit(facts)
     result: CompactionResult | None = None
     if limit is None or order.has_size or context.used > limit:

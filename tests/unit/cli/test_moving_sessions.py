@@ -253,6 +253,42 @@ def test_a_session_that_does_not_fit_is_compacted_for_the_other_agents_window(ho
     assert len(read(Path(result["written"]["path"]).read_bytes()).messages) < 96
 
 
+def test_what_another_model_was_sent_does_not_count(home) -> None:
+    usage = session_files.reported(190_000)
+    records = [
+        session_files.asked("Go."),
+        session_files.answered(1, session_files.text("Done."), usage=usage),
+    ]
+    path = session_files.claude_code(home / "s.jsonl", records)
+
+    seen = run(home, "handoff", "--to", "pi", path, "--json")
+
+    assert (seen.json["compacted"], seen.json["window"]) == (False, 200_000)
+    assert seen.json["tokens_before"] < 100
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "options", "window", "origin"),
+    [
+        ("codex", "", (), 272_000, "assumed: Codex CLI's settings name none"),
+        ("codex", 'model = "gpt-5.2"', (), 272_000, "named in ~/.codex/config.toml"),
+        ("codex", 'model = "gpt-4.1-mini"', ("--window", "50k"), 50_000,
+         "named in ~/.codex/config.toml; the window is given by you"),
+        ("codex", "", ("--model", "claude-haiku-4-5"), 200_000, "given by you"),
+        ("gemini-cli", "", (), 1_048_576, "assumed: Gemini CLI's settings name none"),
+        ("pi", "", (), 200_000, "assumed, as in the session: pi's settings name none"),
+    ],
+)  # fmt: skip
+def test_the_window_is_the_other_agents_and_it_says_whose_word_that_is(
+    home, target, settings, options, window, origin
+) -> None:
+    (home / ".codex" / "config.toml").write_text(settings)
+
+    seen = run(home, "handoff", "--to", target, *options, "--dry-run", "--json")
+
+    assert (seen.json["window"], seen.json["model_from"]) == (window, origin)
+
+
 def test_a_size_that_the_user_names_compacts_in_any_case(home) -> None:
     seen = run(home, "handoff", "--to", "pi", "--keep-messages", "4", "--json")
 

@@ -6,14 +6,15 @@ Only the names of models and numbers of tokens are read:
   the folder, then in `settings.json` of the user (code.claude.com, "Model configuration"). Its window is
   200,000 tokens unless the name ends with `[1m]` (2.1.330). `CLAUDE_CODE_AUTO_COMPACT_WINDOW`, or
   `autoCompactWindow` in the settings of the user, makes it smaller.
-- Codex CLI: `model` and `model_context_window` in `config.toml`, those of the chosen `profile` first
-  (openai/codex, docs/config.md). Its own table gives most models 272,000 tokens (0.169.0).
+- Codex CLI: `model` and `model_context_window` in `config.toml`, those that `profile` names first
+  (developers.openai.com/codex, "Configuration reference"). Its own table of models gives most of them 272,000
+  tokens (0.169.0).
 - Gemini CLI: `GEMINI_MODEL`, then `model.name` in `.gemini/settings.json` of the folder and of the user
-  (google-gemini/gemini-cli, docs/get-started/configuration.md).
-- pi: `defaultProvider` and `defaultModel` in `settings.json`; `contextWindow` in `models.json`
-  (badlogic/pi-mono, packages/coding-agent/docs/settings.md and models.md).
-- OpenCode: `model`, and `limit.context` of that model, in `opencode.json[c]` of the folder and of the user
-  (opencode.ai/docs/config).
+  (geminicli.com, "Model routing", 0.61.0).
+- pi: `defaultProvider` and `defaultModel` in its `settings.json` (pi's "Settings Reference", 0.87.1), and
+  `contextWindow` in its `models.json`.
+- OpenCode: `model`, and `limit.context` of that model, in `opencode.json[c]` of the folder and
+  of the user (opencode.ai, "Config", 1.18.33).
 
 All of this was read or run in 2026-11.
 """

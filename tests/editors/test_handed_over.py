@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -43,6 +43,8 @@ def write_source(home: Path, work: Path, agent: str) -> Path:
             session_files.got(f"t{number}", f"Page {number}: {session_files.filler(60)}"),
             session_files.answered(2 * number + 1, session_files.text(f"Page {number} is right.")),
         ]
+    stopped = session_files.used("t0", "Read", file_path="/stopped.md")
+    records[-4:-4] = [session_files.asked("Read one more."), session_files.answered(90, stopped)]
     records.insert(-4, session_files.asked(f"<task-notification>\n{FOREIGN}\n</task-notification>"))
     first = session_files.claude_code(home / "first.jsonl", records)
     text = first.read_text().replace("/home/someone/ledger", str(work))
@@ -125,7 +127,7 @@ def in_pi(home: Path, write: Written) -> str:
         Pi(home, server, args=("--session", written["path"])) as pi,
     ):
         pi.ask(ASKED)
-        bodies = [seen.body for seen in server.requests if ASKED in json.dumps(seen.body)]
+        bodies = [seen.body["messages"] for seen in server.requests if ASKED in json.dumps(seen.body)]
     return json.dumps(bodies[-1], ensure_ascii=False)
 
 
@@ -138,15 +140,45 @@ CONTINUE: Mapping[str, Callable[[Path, Written], str]] = {
 }
 
 
+def calls_and_results(value: object) -> Iterator[tuple[bool, str]]:
+    """Yield (whether it is a call, id) of each tool call and result in a request's messages, in order."""
+    match value:
+        case list():
+            for one in value:
+                yield from calls_and_results(one)
+        case {"type": "tool_use", "id": str(id)} | {"functionCall": {"id": str(id)}}:
+            yield True, id
+        case {"type": "function_call" | "custom_tool_call", "call_id": str(id)}:
+            yield True, id
+        case (
+            {"type": "tool_result", "tool_use_id": str(id)}
+            | {"type": "function_call_output" | "custom_tool_call_output", "call_id": str(id)}
+            | {"role": "tool", "tool_call_id": str(id)}
+            | {"functionResponse": {"id": str(id)}}
+        ):
+            yield False, id
+        case {"tool_calls": list(calls)}:
+            yield from ((True, call["id"]) for call in calls)
+        case dict():
+            for one in value.values():
+                yield from calls_and_results(one)
+        case _:
+            pass
+
+
 def check(said: str) -> None:
     """Check that a request contains the summary or the oldest words, the newest turn and the new prompt, in
-    this order, and a tool result after its call.
+    this order, and that each tool call is followed by its result, and there is no other result.
     """
     places = [said.find(text) for text in (EARLY, LATE, "Page 14 is right.", ASKED)]
     assert -1 not in places, (places, said)
     assert places == sorted(places)
-    call, result = said.find("/pages/14.md"), said.find("Page 14: ")
-    assert -1 < call < result < places[2], said
+    found = list(calls_and_results(json.loads(said)))
+    calls = [id for is_call, id in found if is_call]
+    assert sorted(calls) == sorted(id for is_call, id in found if not is_call)
+    assert calls
+    assert len(set(calls)) == len(calls)
+    assert all(found.index((True, id)) < found.index((False, id)) for id in calls)
 
 
 @pytest.mark.parametrize(("source", "target"), [(a, b) for a in AGENTS for b in AGENTS if a != b])

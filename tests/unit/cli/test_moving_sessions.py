@@ -18,7 +18,7 @@ from compactd.formats.files.detect import read
 from compactd.formats.files.session_file import SessionFile
 from compactd.protocol.messages import CompactionResult, Message, ToolCall, ToolResult
 from tests.support import session_files
-from tests.support.agent_homes import write_session
+from tests.support.agent_homes import HOMES, agent_of, write_session
 from tests.support.command_line import Ended, run, run_each
 
 ID = "5c5cb639-0000-4000-8000-000000000001"
@@ -293,6 +293,20 @@ def test_a_size_that_the_user_names_compacts_in_any_case(home) -> None:
     seen = run(home, "handoff", "--to", "pi", "--keep-messages", "4", "--json")
 
     assert seen.json["compaction"]["kept_messages"] == 4
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_the_session_of_each_agent_is_found_where_that_agent_keeps_it(home, kind) -> None:
+    source = agent_of(kind)
+    target = "pi" if source == "codex" else "codex"
+    session_of(home).unlink()
+    write_session(home, kind, home, prompt="Fix the ledger.")
+
+    seen = run(home, "handoff", "--from", source, "--to", target, "--json")
+
+    file = read(Path(seen.json["written"]["path"]).read_bytes())
+    assert (seen.json["from"], seen.json["chosen"]["agent"]) == (source, source)
+    assert typed([message for message, _ in file.messages]).count("Fix the ledger.") == 1
 
 
 def test_each_move_is_a_new_session(home) -> None:

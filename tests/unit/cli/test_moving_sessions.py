@@ -275,6 +275,7 @@ def test_what_another_model_was_sent_does_not_count(home) -> None:
         ("codex", 'model = "gpt-4.1-mini"', ("--window", "50k"), 50_000,
          "named in ~/.codex/config.toml; the window is given by you"),
         ("codex", "", ("--model", "claude-haiku-4-5"), 200_000, "given by you"),
+        ("codex", "", ("--model", "gpt-5.5"), 272_000, "given by you"),
         ("gemini-cli", "", (), 1_048_576, "assumed: Gemini CLI's settings name none"),
         ("pi", "", (), 200_000, "assumed, as in the session: pi's settings name none"),
     ],
@@ -442,6 +443,15 @@ def test_a_session_in_the_middle_of_a_turn_is_handed_over_with_a_note(home) -> N
         "the session ends in the middle of a turn (1 tool call without a result): "
         "if its agent still runs, wait for it and try again"
     )
+
+
+def test_an_earlier_interruption_is_no_turn_that_still_runs(home) -> None:
+    call = session_files.used("t1", "Read", path="/")
+    records = [session_files.asked("Go."), session_files.answered(1, call), session_files.asked("Stop.")]
+    path = session_files.claude_code(home / "s.jsonl", records)
+    path.write_text(path.read_text().replace("/home/someone/ledger", str(home)))
+
+    assert run(home, "handoff", "--to", "codex", path, "--json").json["warnings"] == []
 
 
 def test_a_file_without_usable_messages_gives_no_empty_session(home) -> None:

@@ -7,23 +7,19 @@ continues it in another agent, and compacts it only if it does not fit into that
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd.cli.agent_files.choose import Choice, choose_session, current_folder, describe
 from compactd.cli.agent_files.places import AGENTS, ALIASES, TITLES
-from compactd.cli.agent_files.resume import agent_root, how_to_resume, place_of
+from compactd.cli.agent_files.resume import agent_root
 from compactd.cli.agent_files.target_model import TargetModel, target_model
 from compactd.cli.agent_files.written import (
     WrittenSession,
     check_place,
-    show_resumption,
-    show_written,
     write_session,
 )
 from compactd.cli.framework.compacted_file import CONTINUED
@@ -31,15 +27,13 @@ from compactd.cli.framework.compacting import (
     check_sizes,
     compact_session,
     request_before,
-    retention_text,
     show_progress,
 )
 from compactd.cli.framework.conversation import LoadedConversation
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
-from compactd.cli.framework.load_file import append_conversation, check_path, load, session_facts
-from compactd.cli.framework.load_file import describe as describe_conversation
+from compactd.cli.framework.exit_codes import NOTHING_TO_DO, USAGE, CommandError
+from compactd.cli.framework.load_file import append_conversation, check_path, load
 from compactd.cli.framework.model_facts import ModelFacts, ask_conversation_facts
-from compactd.cli.framework.page import Page, one_line, plural, print_notes
+from compactd.cli.framework.page import Page, one_line, plural
 from compactd.cli.framework.progress import ProgressSpinner
 from compactd.client import Client
 from compactd.core.budget.recorded_window import NOTHING_RECORDED
@@ -58,19 +52,6 @@ about 20,000, Codex's 7,500 (2.1.330, 0.169.0, seen 2026-11).
 """
 USUAL_SHARE = 0.8
 """The share of the window that a session may fill if the user has turned automatic compaction off."""
-
-_MAX_TOOLS = 4
-"""How many names of tools one line shows."""
-_MINOR = re.compile(
-    r"not kept: (?:the time|the message's id|the stop reason|how the (?:text|tool result) is split"
-    r"|the order of the message's blocks|the model's provider|the session's id|the model$"
-    r"|that no person wrote|that the message is of the kind)"
-)
-"""The beginnings of the warnings that are printed with --json only: they concern no words, or what the tags
-of `prepare_for_other_agent` say too.
-"""
-_NUMBERS = re.compile(r" \([\d–, ]+(?:and [\d,]+ more)?\)$")
-"""The numbers of messages at the end of a warning."""
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -92,16 +73,23 @@ class Move(Struct, frozen=True, kw_only=True):
     dry_run: bool
 
     @property
+    def is_handoff(self) -> bool:
+        """Whether the session continues in another agent."""
+        return self.command == "handoff"
+
+    @property
     def has_size(self) -> bool:
         """Whether the user asks for a size, so that the session is compacted in any case."""
         return any(size is not None for size in (self.target, self.keep_recent, self.keep_messages))
 
 
-class _Moved(Struct, frozen=True, kw_only=True):
+class Moved(Struct, frozen=True, kw_only=True):
     """What was done."""
 
     order: Move
     choice: Choice
+    source: Path
+    """The session's file."""
     conversation: LoadedConversation
     """The session as its file has it."""
     known: ModelFacts
@@ -119,23 +107,12 @@ class _Moved(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def move(order: Move, page: Page) -> int:
-    """Carry out `order`, print the result, and return the exit code. The session's own file is never
-    changed, and no file is replaced.
+def move(order: Move, page: Page) -> Moved:
+    """Carry out `order`, and print which session was chosen. The session's own file is never changed, and no
+    file is replaced.
     """
     check_sizes(order.command, order.target, order.keep_recent, order.keep_messages)
-    if order.target_agent not in CONTINUED:
-        raise CommandError(
-            f"{TITLES[order.target_agent]} cannot be continued from a file: no way is known.",
-            hint=f"compactd writes sessions for {', '.join(TITLES[one] for one in CONTINUED)}.",
-            exit_code=USAGE,
-        )
-    if order.source_agent == order.target_agent and order.command == "handoff":
-        raise CommandError(
-            f"--from and --to are both {TITLES[order.target_agent]}.",
-            hint=f"To continue a session in its own agent: compactd resume {order.target_agent}",
-            exit_code=USAGE,
-        )
+    _check_agents(order)
     choice = _choose(order, page)
     source = check_path(choice.name)
     if not order.dry_run and agent_root(order.target_agent, os.environ) is not None:
@@ -144,14 +121,24 @@ def move(order: Move, page: Page) -> int:
         ProgressSpinner(f"reading {one_line(source.name)}") as waiting,
         Client(on_event=show_progress(waiting)) as client,
     ):
-        moved = _carry_out(client, waiting, order, choice, source)
-    is_done = moved.result is None or moved.result.compacted or order.command == "handoff"
-    if page.is_json:
-        page.json(_facts(moved))
-    else:
-        _show(page, moved) if is_done else _show_nothing(page, moved, source)
-        print_notes(moved.warnings)
-    return DONE if is_done else NOTHING_TO_DO
+        return _carry_out(client, waiting, order, choice, source)
+
+
+def _check_agents(order: Move) -> None:
+    """Raise `CommandError` if no session can be written for the target, or if it is the source as well."""
+    target = order.target_agent
+    if target not in CONTINUED:
+        raise CommandError(
+            f"{TITLES[target]} cannot be continued from a file: no way is known.",
+            hint=f"compactd writes sessions for {', '.join(TITLES[one] for one in CONTINUED)}.",
+            exit_code=USAGE,
+        )
+    if order.is_handoff and order.source_agent == target:
+        raise CommandError(
+            f"--from and --to are both {TITLES[target]}.",
+            hint=f"To continue a session in its own agent: compactd resume {target}",
+            exit_code=USAGE,
+        )
 
 
 def _choose(order: Move, page: Page) -> Choice:
@@ -181,25 +168,25 @@ def _choose(order: Move, page: Page) -> Choice:
     return choice
 
 
-def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Choice, source: Path) -> _Moved:
+def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Choice, source: Path) -> Moved:
     version = _version(source)
     loaded = load(source)
     _check_agent(order, loaded, choice.name)
     notes = [*_in_use(loaded), *_about_folder(order, loaded)]
-    conversation = loaded
+    conversation = replace(loaded, messages=loaded.live)
     if _about_folder(order, loaded):
-        conversation = replace(loaded, working_dir=str(current_folder() or Path.home()))
-    waiting.set_text(f"counting {plural(len(conversation.live), 'message')}")
+        conversation = replace(conversation, working_dir=str(current_folder() or Path.home()))
+    waiting.set_text(f"counting {plural(len(loaded.live), 'message')}")
     model: TargetModel | None = None
-    model_name, window = order.model, order.window
-    tools: tuple[str, ...] = ()
-    if order.command == "handoff":
+    if order.is_handoff:
         model = _target_model(client, order, conversation)
-        model_name, window = model.model, model.window
-        tools = _tools_of(conversation.live)
         conversation = _for_other_agent(conversation, order.target_agent, model)
-    conversation = replace(conversation, messages=conversation.live)
-    fed = append_conversation(client, conversation, model=model_name, window=window)
+    fed = append_conversation(
+        client,
+        conversation,
+        model=order.model if model is None else model.model,
+        window=order.window if model is None else model.window,
+    )
     facts = ask_conversation_facts(client, fed, conversation)
     context = request_before(conversation, facts, conversation.live)
     if not context.used:
@@ -211,17 +198,12 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
     result: CompactionResult | None = None
     if limit is None or order.has_size or context.used > limit:
         waiting.set_text("compacting")
-        params = {
-            "target_tokens": limit // 2 if limit is not None and not order.has_size else order.target,
-            "keep_recent": order.keep_recent,
-            "keep_messages": order.keep_messages,
-            "instructions": order.instructions,
-        }
-        result = context.scaled_result(compact_session(client, fed.session_id, choice.name, params))
-        if limit is not None and result.tokens_after > limit:
-            notes.append(f"the session is still larger than the {limit:,} tokens that fit")
+        done = compact_session(client, fed.session_id, choice.name, _params(order, limit))
+        result = context.scaled_result(done)
+    if limit is not None and result is not None and result.tokens_after > limit:
+        notes.append(f"the session is still larger than the {limit:,} tokens that fit")
     written: WrittenSession | None = None
-    if not order.dry_run and (result is None or result.compacted or model is not None):
+    if not order.dry_run and (order.is_handoff or (result is not None and result.compacted)):
         written = write_session(
             client,
             fed.session_id,
@@ -233,9 +215,10 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
         )
     if version != _version(source):
         notes.append("the session was written meanwhile; what was added is not in the new one")
-    return _Moved(
+    return Moved(
         order=order,
         choice=choice,
+        source=source,
         conversation=loaded,
         known=facts,
         model=model,
@@ -243,9 +226,21 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
         tokens=context.used,
         result=result,
         written=written,
-        tools=tools,
-        warnings=(*notes, *conversation.warnings, *fed.warnings),
+        tools=_tools_of(loaded.live) if order.is_handoff else (),
+        warnings=(*notes, *loaded.warnings, *fed.warnings),
     )
+
+
+def _params(order: Move, limit: int | None) -> dict[str, object]:
+    """Return the params of `session/compact`. Without a size, a session for another agent gets half of what
+    fits there, so that there is room to go on.
+    """
+    return {
+        "target_tokens": order.target if limit is None or order.has_size else limit // 2,
+        "keep_recent": order.keep_recent,
+        "keep_messages": order.keep_messages,
+        "instructions": order.instructions,
+    }
 
 
 def _version(source: Path) -> tuple[int, int] | None:
@@ -261,7 +256,7 @@ def _about_folder(order: Move, conversation: LoadedConversation) -> list[str]:
     folder = conversation.working_dir
     if not folder:
         return ["the file names no folder, so the new session belongs to this one"]
-    if order.command == "handoff" and not Path(folder).is_dir():
+    if order.is_handoff and not Path(folder).is_dir():
         return [f"there is no folder {folder}, so the new session belongs to this one"]
     return []
 
@@ -270,13 +265,13 @@ def _check_agent(order: Move, conversation: LoadedConversation, name: str) -> No
     """Raise `CommandError` if the file is not of the agent that the user names, or already of the target."""
     found = conversation.format
     if order.source_agent is not None and found != order.source_agent:
-        hint = f"Use --from {found}." if order.command == "handoff" else f"Use `compactd resume {found}`."
+        hint = f"Use --from {found}." if order.is_handoff else f"Use `compactd resume {found}`."
         raise CommandError(
             f"{name} is no session of {TITLES[order.source_agent]}, but of {title_of(found)}.",
-            hint=hint if found in AGENTS else "Leave out --from." if order.command == "handoff" else "",
+            hint=hint if found in AGENTS else "Leave out --from." if order.is_handoff else "",
             exit_code=USAGE,
         )
-    if order.command == "handoff" and found == order.target_agent:
+    if order.is_handoff and found == order.target_agent:
         raise CommandError(
             f"{name} is a session of {TITLES[found]} already.",
             hint=f"To continue it there: compactd resume {found} {name}",
@@ -286,13 +281,22 @@ def _check_agent(order: Move, conversation: LoadedConversation, name: str) -> No
 
 def _in_use(conversation: LoadedConversation) -> list[str]:
     """Return a note if the session ends in the middle of a turn."""
-    blocks = [block for message, _ in conversation.live for block in message.content]
-    answered = {block.call_id for block in blocks if isinstance(block, ToolResult)}
-    is_open = [block for block in blocks if isinstance(block, ToolCall) and block.call_id not in answered]
-    if not is_open:
+    waiting: dict[str, None] = {}
+    for message, _ in conversation.live:
+        if message.role == "user" and not any(isinstance(one, ToolResult) for one in message.content):
+            waiting.clear()
+        for block in message.content:
+            match block:
+                case ToolCall():
+                    waiting[block.call_id] = None
+                case ToolResult():
+                    waiting.pop(block.call_id, None)
+                case _:
+                    pass
+    if not waiting:
         return []
     return [
-        f"the session ends in the middle of a turn ({plural(len(is_open), 'tool call')} without a result): "
+        f"the session ends in the middle of a turn ({plural(len(waiting), 'tool call')} without a result): "
         "if its agent still runs, wait for it and try again"
     ]
 
@@ -308,10 +312,7 @@ def _tools_of(lines: Sequence[MessageLine]) -> tuple[str, ...]:
 def _target_model(client: Client, order: Move, conversation: LoadedConversation) -> TargetModel:
     """Return the model that the other agent will use, with its window as far as it is known."""
     folder = Path(conversation.working_dir or ".")
-    if order.model is not None:
-        found = TargetModel(model=order.model, origin="given by you")
-    else:
-        found = target_model(order.target_agent, folder, conversation.model, os.environ)
+    found = target_model(order.target_agent, folder, conversation.model, os.environ, given=order.model)
     if order.window is not None:
         given = "given by you" if order.model else f"{found.origin}; the window is given by you"
         return replace(found, window=order.window, origin=given)
@@ -357,84 +358,3 @@ def _limit(facts: ModelFacts) -> int:
     window = facts.window or 0
     threshold = facts.threshold or int(USUAL_SHARE * window)
     return max(1, threshold - min(MAX_RESERVED, window // 8))
-
-
-# --- what is printed ----------------------------------------------------------------------------------
-
-
-def _facts(moved: _Moved) -> dict[str, object]:
-    """Return the result as JSON."""
-    known, result = moved.known, moved.result
-    return {
-        "from": moved.conversation.format,
-        "to": moved.order.target_agent,
-        "session": session_facts(moved.conversation),
-        "model": known.model if moved.model is None else moved.model.model,
-        "model_from": None if moved.model is None else moved.model.origin,
-        "window": known.window,
-        "limit_tokens": moved.limit,
-        "tokens_before": moved.tokens,
-        "tokens_after": moved.tokens if result is None else result.tokens_after,
-        "compacted": result is not None and result.compacted,
-        "compaction": None if result is None else msgspec.to_builtins(result),
-        "written": moved.written.facts if moved.written is not None else None,
-        "tools_of_other_agent": moved.tools,
-        "warnings": moved.warnings,
-        **moved.choice.facts,
-    }
-
-
-def _show(page: Page, moved: _Moved) -> None:
-    order, known = moved.order, moved.known
-    what, would = ("Compacted", "compact") if moved.model is None else ("Handed over", "hand over")
-    names = title_of(moved.conversation.format), TITLES[order.target_agent]
-    whose = f"for {names[1]}" if moved.model is None else f"from {names[0]} to {names[1]}"
-    page.line(f"Would {would} {whose}" if order.dry_run else f"✓ {what} {whose}")
-    page.line()
-    page.row("session", describe_conversation(moved.conversation, in_context=True))
-    origin = known.window_origin if moved.model is None else moved.model.origin
-    name = known.model if moved.model is None else moved.model.model
-    page.row("model", f"{name or 'not known'} · window {known.window_number} ({origin})")
-    page.row("size", _size_text(moved))
-    if moved.result is not None and moved.result.compacted and moved.result.retention is not None:
-        page.row("kept", retention_text(moved.result.retention))
-    if moved.tools:
-        named = ", ".join(map(one_line, moved.tools[:_MAX_TOOLS]))
-        more = f" and {len(moved.tools) - _MAX_TOOLS:,} more" if len(moved.tools) > _MAX_TOOLS else ""
-        page.row("tools", f"calls of {named}{more} stay in the history; {names[1]} has its own tools")
-    page.line()
-    if moved.written is None:
-        page.line("nothing was written")
-        return
-    said = [_NUMBERS.sub("", one) for one in moved.written.file.warnings if not _MINOR.match(one)]
-    show_written(page, moved.written, said)
-
-
-def _size_text(moved: _Moved) -> str:
-    result = moved.result
-    if result is None:
-        return f"{moved.tokens:,} tokens of {moved.limit:,} that fit: all messages, word for word"
-    fit = f" ({moved.limit:,} fit)" if moved.limit is not None else ""
-    if not result.compacted:
-        return f"{moved.tokens:,} tokens{fit}: all messages, word for word, because {result.reason}"
-    return (
-        f"{result.tokens_before:,} → {result.tokens_after:,} tokens{fit}: "
-        f"{plural(result.messages_removed, 'message')} became a summary, "
-        f"{result.kept_messages:,} stayed word for word"
-    )
-
-
-def _show_nothing(page: Page, moved: _Moved, source: Path) -> None:
-    """Print that the session was not compacted, and how to resume it as it is."""
-    conversation, agent = moved.conversation, moved.order.target_agent
-    reason = moved.result.reason if moved.result is not None else ""
-    page.line(f"No compaction needed: {reason.removeprefix('nothing to compact: ')}")
-    page.line("nothing was written; --target N makes it smaller")
-    if conversation.session_id is None:
-        return
-    id, where = conversation.session_id, conversation.working_dir
-    place = place_of(agent, id, where, source, os.environ)
-    resumption = how_to_resume(agent, source, id, where, place)
-    if resumption is not None and agent != "opencode":
-        page.line()
-        show_resumption(page, agent, resumption)

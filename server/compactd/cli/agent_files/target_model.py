@@ -62,12 +62,20 @@ class TargetModel(Struct, frozen=True, kw_only=True):
 
 
 def target_model(
-    agent: str, folder: Path, session_model: str | None, environ: Mapping[str, str]
+    agent: str,
+    folder: Path,
+    session_model: str | None,
+    environ: Mapping[str, str],
+    *,
+    given: str | None = None,
 ) -> TargetModel:
-    """Return the model with which `agent` would continue a session in `folder`: the one that its settings
-    name, otherwise its default; for an agent without a default, `session_model`. Settings that cannot be read
-    are skipped. Reads a few small files.
+    """Return the model with which `agent` would continue a session in `folder`: `given`, otherwise the one
+    that its settings name, otherwise its default; for an agent without a default, `session_model`. Settings
+    that cannot be read are skipped. Reads a few small files.
     """
+    if given is not None:
+        largest = {"claude-code": _claude_code_window(given, environ), "codex": CODEX_WINDOW}.get(agent)
+        return TargetModel(model=given, max_window=largest, origin="given by you")
     found = _READERS[agent](folder, environ)
     if found is not None:
         return found
@@ -76,10 +84,9 @@ def target_model(
         origin = f"assumed, as in the session: {none_named}" if session_model else f"not known: {none_named}"
         return TargetModel(model=session_model, origin=origin, is_named=False)
     model, window = DEFAULTS[agent]
-    limit = _claude_code_limit(environ) if agent == "claude-code" else None
-    return TargetModel(
-        model=model, window=min(window, limit or window), origin=f"assumed: {none_named}", is_named=False
-    )
+    if agent == "claude-code":
+        window = _claude_code_window(model, environ)
+    return TargetModel(model=model, window=window, origin=f"assumed: {none_named}", is_named=False)
 
 
 def _claude_code(folder: Path, environ: Mapping[str, str]) -> TargetModel | None:
@@ -90,9 +97,13 @@ def _claude_code(folder: Path, environ: Mapping[str, str]) -> TargetModel | None
         named, origin = _first_text(paths, ("model",))
     if not named or named == "default":
         return None
-    usual = _MILLION if named.endswith(_LONG_WINDOW) else CLAUDE_CODE_WINDOW
-    limit = _claude_code_limit(environ)
-    return TargetModel(model=named, max_window=min(usual, limit or usual), origin=origin)
+    return TargetModel(model=named, max_window=_claude_code_window(named, environ), origin=origin)
+
+
+def _claude_code_window(model: str, environ: Mapping[str, str]) -> int:
+    """Return the window that Claude Code uses with a model of any size."""
+    usual = _MILLION if model.endswith(_LONG_WINDOW) else CLAUDE_CODE_WINDOW
+    return min(usual, _claude_code_limit(environ) or usual)
 
 
 def _claude_code_user(environ: Mapping[str, str]) -> Path:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from compactd.cli.agent_files.choose import PICK, SESSION_FILE, agent_name, agent_names
 from compactd.cli.agent_files.move import Move, move
+from compactd.cli.agent_files.show_moved import show_moved
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Command, Flag, Option
 from compactd.cli.framework.complete import models
@@ -59,7 +60,7 @@ def run(options: Options, page: Page) -> int:
         window=options.window,
         dry_run=options.dry_run,
     )
-    return move(order, page)
+    return show_moved(page, move(order, page))
 
 
 COMMAND = Command(

@@ -56,14 +56,18 @@ class Claude:
             },
         )
 
-    def go_on(self, session_id: str, text: str) -> None:
-        """Resume a session by its id."""
+    def ask(self, text: str, *options: str) -> None:
+        """A prompt, in a new session unless `options` say otherwise."""
         done = subprocess.run(
-            [program(), "-p", text, "--resume", session_id, "--model", MODEL],
+            [program(), "-p", text, *options, "--model", MODEL],
             cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=PATIENCE_S,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+
+    def go_on(self, session_id: str, text: str) -> None:
+        """Resume a session by its id."""
+        self.ask(text, "--resume", session_id)
 
 
 def answers(seen: Seen) -> Answer:

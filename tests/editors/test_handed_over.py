@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from compactd.core.authors.authors import USER, stretches
+from compactd.core.text.message_text import join_text_blocks
+from compactd.formats.files.detect import read
+from compactd.formats.files.session_file import SessionFile
 from tests.editors import claude
 from tests.editors.agents import PATIENCE_S, Json, environment
 from tests.editors.codex.driven import Codex
@@ -55,12 +59,18 @@ def write_source(home: Path, work: Path, agent: str) -> Path:
     return source
 
 
-def compactd(home: Path, work: Path, *arguments: object, env: Mapping[str, str] = {}) -> str:
-    done = subprocess.run(
+def run_compactd(
+    home: Path, work: Path, *arguments: object, env: Mapping[str, str] = {}
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["compactd", *map(str, arguments)], cwd=work,
         env={**environment(home, {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}), **env},
         capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
+
+
+def compactd(home: Path, work: Path, *arguments: object, env: Mapping[str, str] = {}) -> str:
+    done = run_compactd(home, work, *arguments, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -221,3 +231,101 @@ def test_an_agent_resumes_its_own_session_compacted(tmp_path: Path, agent: str) 
         return made["written"]
 
     check(CONTINUE[agent](tmp_path / "home", write))
+
+
+# --- sessions that the real agents wrote --------------------------------------------------------------
+
+
+def by_claude_code(home: Path) -> tuple[Path, dict[str, str]]:
+    with Loopback(reply=claude.answers) as server:
+        agent = claude.Claude(home, server)
+        agent.ask(EARLY)
+    return agent.work, {}
+
+
+def by_codex(home: Path) -> tuple[Path, dict[str, str]]:
+    model = CodexModel()
+    with model.server:
+        codex = Codex(home, model, trusts=False)
+        codex.ask(EARLY)
+    return codex.work, {}
+
+
+def by_gemini_cli(home: Path) -> tuple[Path, dict[str, str]]:
+    model = GeminiModel()
+    with model.server:
+        gemini = Gemini(home, model)
+        gemini.compress_no_more()
+        gemini.ask(EARLY)
+    return gemini.work, {}
+
+
+def by_pi(home: Path) -> tuple[Path, dict[str, str]]:
+    home.mkdir()
+    sessions = home / "agent" / "sessions" / f"--{str(home / 'work')[1:].replace('/', '-')}--"
+    with (
+        Loopback(reply=lambda _: Answer(text="Noted.")) as server,
+        Pi(home, server, args=("--session-dir", str(sessions))) as pi,
+    ):
+        pi.ask(EARLY)
+    return home / "work", {"PI_CODING_AGENT_DIR": str(home / "agent")}
+
+
+WRITE: Mapping[str, Callable[[Path], tuple[Path, dict[str, str]]]] = {
+    "claude-code": by_claude_code,
+    "codex": by_codex,
+    "gemini-cli": by_gemini_cli,
+    "pi": by_pi,
+}
+"""OpenCode keeps its sessions in a database: see `test_a_session_that_opencode_exported_is_handed_over`."""
+
+
+@pytest.mark.parametrize("source", WRITE)
+def test_a_session_that_a_real_agent_wrote_is_found_and_handed_over(tmp_path: Path, source: str) -> None:
+    home = tmp_path / "home"
+    work, env = WRITE[source](home)
+
+    options = ("--from", source, "--to", "opencode", "--model", "claude-haiku-4-5", "--json")
+    made = json.loads(compactd(home, work, "handoff", *options, env=env))
+
+    assert made["warnings"] == []
+    file = read(Path(made["written"]["path"]).read_bytes())
+    check_moved(file, work)
+    before = {path: path.read_bytes() for path in home.rglob("*.jsonl")}
+    done = run_compactd(home, work, "resume", source, env=env)
+    assert done.returncode == 3, done
+    assert "No compaction needed" in done.stdout
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_session_that_opencode_exported_is_handed_over(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with Loopback(reply=lambda _: Answer(text="Noted.")) as server:
+        env = settle(home, server)
+        for command in (("run", "--model", "mock/mock-1", EARLY), ("session", "list", "--format", "json")):
+            done = subprocess.run(
+                [program(), *command], cwd=home / "work", env=env, capture_output=True, text=True,
+                timeout=PATIENCE_S,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+        id = json.loads(done.stdout)[0]["id"]
+        exported = subprocess.run(
+            [program(), "export", id], cwd=home / "work", env=env, capture_output=True, timeout=PATIENCE_S
+        )
+    (home / "session.json").write_bytes(exported.stdout)
+    (home / ".codex").mkdir()
+
+    options = ("--from", "opencode", "--to", "codex", "--json")
+    made = json.loads(compactd(home, home / "work", "handoff", home / "session.json", *options))
+
+    check_moved(read(Path(made["written"]["path"]).read_bytes()), home / "work")
+
+
+def check_moved(file: SessionFile, work: Path) -> None:
+    """Check that a session has the user's words, once, the answer, and the folder."""
+    messages = [message for message, _ in file.messages]
+    words = [one.text for message in messages for one in stretches(message) if one.author == USER]
+    assert [text.strip().strip('"') for text in words] == [EARLY]
+    assert join_text_blocks(messages[-1].content) == "Noted."
+    assert file.working_dir == str(work)

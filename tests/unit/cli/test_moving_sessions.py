@@ -310,6 +310,18 @@ def test_the_session_of_each_agent_is_found_where_that_agent_keeps_it(home, kind
     assert typed([message for message, _ in file.messages]).count("Fix the ledger.") == 1
 
 
+def test_a_session_of_gemini_cli_belongs_to_the_folder_that_its_project_names(home) -> None:
+    work = home / "work"
+    work.mkdir()
+    source = write_session(home, "gemini-cli", work)
+    (source.parents[1] / ".project_root").write_text(f"{work}\n")
+
+    seen = run(home, "handoff", "--to", "codex", source, "--json")
+
+    assert seen.json["warnings"] == []
+    assert read(Path(seen.json["written"]["path"]).read_bytes()).working_dir == str(work)
+
+
 def test_each_move_is_a_new_session(home) -> None:
     one, two = run_each(home, *[("handoff", "--to", "codex", session_of(home), "--json")] * 2)
 

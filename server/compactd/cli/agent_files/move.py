@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd.cli.agent_files.choose import Choice, choose_session, current_folder, describe
-from compactd.cli.agent_files.places import AGENTS, ALIASES, TITLES
+from compactd.cli.agent_files.places import AGENTS, ALIASES, TITLES, named_folder
 from compactd.cli.agent_files.resume import agent_root
 from compactd.cli.agent_files.target_model import TargetModel, target_model
 from compactd.cli.agent_files.written import (
@@ -171,6 +171,8 @@ def _choose(order: Move, page: Page) -> Choice:
 def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Choice, source: Path) -> Moved:
     version = _version(source)
     loaded = load(source)
+    if not loaded.working_dir and loaded.format == "gemini-cli":
+        loaded = replace(loaded, working_dir=named_folder(source))
     _check_agent(order, loaded, choice.name)
     notes = [*_in_use(loaded), *_about_folder(order, loaded)]
     conversation = replace(loaded, messages=loaded.live)

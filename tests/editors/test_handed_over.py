@@ -298,6 +298,23 @@ def test_a_session_that_a_real_agent_wrote_is_found_and_handed_over(tmp_path: Pa
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.parametrize("source", [one for one in WRITE if one != "claude-code"])
+def test_claude_code_continues_what_a_real_agent_wrote(tmp_path: Path, source: str) -> None:
+    home = tmp_path / "home"
+    work, env = WRITE[source](home)
+
+    with Loopback(reply=claude.answers) as server:
+        agent = claude.Claude(home, server)
+        options = ("--from", source, "--to", "claude-code", "--json")
+        made = json.loads(compactd(home, work, "handoff", *options, env=env))
+        agent.go_on(made["written"]["session_id"], ASKED)
+        said = json.dumps(claude.newest_messages(server, ASKED))
+
+    places = [said.find(text) for text in (EARLY, "Noted.", ASKED)]
+    assert -1 not in places, said
+    assert places == sorted(places)
+
+
 def test_a_session_that_opencode_exported_is_handed_over(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

@@ -931,6 +931,41 @@ BREAKS = (
         " if number else 0\n",
         "unit/cli/audit/test_replay.py",
     ),
+    Break(
+        "a sub-agent's words go untagged into another agent's file",
+        "formats/files/other_agent.py",
+        "                case Text() if not is_summary(message) and looks_typed(message, block):\n",
+        "                case Text() if False:\n",
+        "unit/cli/test_moving_sessions.py",
+    ),
+    Break(
+        "a text can close its tag in another agent's file",
+        "formats/files/other_agent.py",
+        '"&lt;", text',
+        '"<", text',
+        "unit/formats/test_other_agent.py",
+    ),
+    Break(
+        "thinking moves to another provider",
+        "formats/files/other_agent.py",
+        "                    thinking += 1\n",
+        "                    thinking += 1\n                    blocks.append(block)\n",
+        "unit/formats/test_other_agent.py",
+    ),
+    Break(
+        "a session that does not fit is handed over whole",
+        "cli/agent_files/move.py",
+        "context.used > limit",
+        "False",
+        "unit/cli/test_moving_sessions.py",
+    ),
+    Break(
+        "a session in another agent keeps the usage of its first model",
+        "cli/agent_files/move.py",
+        "tuple(_without_usage(line) for line in conversation.live)",
+        "conversation.live",
+        "unit/cli/test_moving_sessions.py",
+    ),
 )
 """The first twelve are those that every suite of a daemon like this one has to find."""
 

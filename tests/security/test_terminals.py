@@ -56,6 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a stored session and a session file, both hostile in each of their parts."""
     home = tmp_path_factory.mktemp("home")
     (home / "nasty.json").write_text(json.dumps(messages()))
+    (home / "opencode.json").write_text(json.dumps({"model": f"openai/x{NASTY}"}))
     (home / "error.json").write_text(json.dumps({"error": {"message": NASTY, "code": NASTY}}))
     odd = "".join(sign for sign in NASTY if ord(sign) >= 0xA0)
     with Daemon(home / "data") as daemon:
@@ -88,6 +89,8 @@ COMMANDS = {
     "sessions": (),
     "search": ("touch",),
     "convert": ("no\x1b[2J\u202efile", "x", "--to", "pi"),
+    "handoff": ("nasty.json", "--to", "opencode"),
+    "resume": ("codex", "no\x1b[2J\u202efile"),
 }
 """The commands that are tested here. `compact` and `classify` have their own tests."""
 
@@ -105,6 +108,7 @@ JSON_COMMANDS = {
     "compact": ("compact", "nasty.json", "--target", "1k"),
     "diff": ("diff", "nasty.json", "--target", "1k"),
     "watch": ("watch", "nasty.json", "--once"),
+    "handoff": ("handoff", "nasty.json", "--to", "opencode", "--dry-run"),
     "sessions": ("sessions",),
     "search": ("search", "touch"),
     "classify": ("classify", "error.json"),

@@ -15,6 +15,8 @@ class CommandSummary(NamedTuple):
 
 COMMANDS = {
     "compact": CommandSummary("[FILE]", "compact a session file; show sizes and summary"),
+    "resume": CommandSummary("AGENT", "compact an agent's session; show how to continue it"),
+    "handoff": CommandSummary("[FILE]", "continue a session in another agent"),
     "inspect": CommandSummary("[FILE]", "show what uses the tokens, and when a compaction is due"),
     "usage": CommandSummary("[FILE...]", "show tokens and cost of all agents by day, project or model"),
     "audit": CommandSummary("[FILE]", "show what a session cost, cache rebuilds, and what was lost"),

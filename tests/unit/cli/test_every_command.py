@@ -76,6 +76,21 @@ BY_AGENT = Row(
 )  # an agent would show any other exit code to its user
 TABLE: Mapping[str, Row] = {
     "compact": Row("session.json --target 1500", bare=(USAGE, NOTHING), file="{}", has_daemon=True),
+    "resume": Row(
+        "claude-code claude.jsonl --dry-run",
+        NOTHING,
+        bare=(USAGE,),
+        piped="claude.jsonl",
+        file="claude-code {} --dry-run",
+        wide="it prints shell commands, which are never wrapped",
+        has_daemon=True,
+    ),
+    "handoff": Row(
+        "session.json --to codex --dry-run",
+        bare=(USAGE,),
+        file="{} --to codex --dry-run",
+        has_daemon=True,
+    ),
     "inspect": Row("session.json", bare=(USAGE, NOTHING), file="{}", has_daemon=True),
     "usage": Row("claude.jsonl", bare=(NOTHING,), file="{}", piped="claude.jsonl"),
     "audit": Row("claude.jsonl", bare=(NOTHING,), file="{}", piped="claude.jsonl"),

@@ -293,3 +293,12 @@ def test_what_the_model_notes_when_it_rewinds_is_read_and_is_not_the_users() -> 
     noted = [line for line in outline(file) if "dead end" in line]
     assert noted == ["user synthetic: Rewound. Rationale: a dead end\nSummary: You must never use the cache."]
     assert not any(is_typed(message) for message, _ in file.messages if "dead end" in str(message.content))
+
+
+def test_what_codex_writes_about_itself_is_no_loss() -> None:
+    data = (FIXTURES / "codex.jsonl").read_bytes()
+    own = [{"type": kind, "payload": {}} for kind in ("world_state", "token_usage_record")]
+
+    with_own = read(data + b"".join(json.dumps(record).encode() + b"\n" for record in own))
+
+    assert with_own == read(data)

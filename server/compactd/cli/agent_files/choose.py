@@ -77,13 +77,19 @@ def choose_file(name: str | None, *, pick: bool, agent: str | None, page: Page) 
                 exit_code=USAGE,
             )
         return Choice(name=name)
+    return choose_session(AGENTS if agent is None else (agent,), pick=pick, page=page)
+
+
+def choose_session(agents: Sequence[str], *, pick: bool, page: Page) -> Choice:
+    """Return the session of `agents` that the user picks from a list (`pick`), or the one that was written
+    last, as `choose_file` does without a file. Print which one, and raise `CommandError` if there is none.
+    """
     if pick and not can_pick():
         raise CommandError(
             "--pick needs a terminal to show a list in.",
             hint="Name a FILE. Without FILE and --pick, the newest session is taken.",
             exit_code=USAGE,
         )
-    agents = AGENTS if agent is None else (agent,)
     files = [file for file in find_files(os.environ, agents) if not file.is_subagent]
     if not files:
         raise nothing_found(agents, os.environ)

@@ -74,6 +74,7 @@ _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _CLINE_TASKS = "User/globalStorage/saoudrizwan.claude-dev/tasks"
 _CLINE_HISTORY = "api_conversation_history.json"
 _CLINE_MESSAGES = ".messages.json"
+_PROJECT_ROOT = ".project_root"
 
 
 class AgentFile(Struct, frozen=True, kw_only=True):
@@ -335,12 +336,22 @@ def _gemini_folder(folder: Path, environ: Mapping[str, str]) -> IsOwn:
     return lambda file: file.path.parent.parent in projects
 
 
+def named_folder(file: Path) -> str | None:
+    """Return the folder that Gemini CLI names next to its session `file`, which does not name it; None if it
+    names none.
+    """
+    try:
+        return (file.parent.parent / _PROJECT_ROOT).read_text("utf-8").strip() or None
+    except (OSError, UnicodeError):
+        return None
+
+
 def _gemini_projects(root: Path, folder: Path) -> Iterator[Path]:
     """Yield the folders below `root` that belong to the project `folder`."""
     yield root / project_name("gemini-cli", str(folder))
     for project in _folders(root):
         try:
-            if (project / ".project_root").read_text("utf-8").strip() == str(folder):
+            if (project / _PROJECT_ROOT).read_text("utf-8").strip() == str(folder):
                 yield project
         except (OSError, UnicodeError):
             continue

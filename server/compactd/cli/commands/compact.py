@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
-
 import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from compactd.cli.agent_files.choose import AGENT, PICK, SESSION_FILE, choose_file
-from compactd.cli.agent_files.resume import Resumption, agent_root, how_to_resume, new_session_id, place_of
+from compactd.cli.agent_files.written import WrittenSession, check_place, show_written, write_session
 from compactd.cli.framework.command import Command, Flag, Option
-from compactd.cli.framework.compacted_file import FORMATS, CompactedFile, compacted_file
+from compactd.cli.framework.compacted_file import FORMATS
+from compactd.cli.framework.compacting import (
+    check_sizes,
+    compact_session,
+    facts_total,
+    is_total_known,
+    request_before,
+    retention_text,
+    show_progress,
+)
 from compactd.cli.framework.conversation import LoadedConversation
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError, bug_hint
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.load_file import (
     SUPPORTED_FILES_HINT,
-    TIMEOUT_S,
     append_conversation,
     check_path,
     describe,
@@ -27,15 +31,11 @@ from compactd.cli.framework.load_file import (
 )
 from compactd.cli.framework.model_facts import NAME_IT, ModelFacts, ask_conversation_facts
 from compactd.cli.framework.options import FORCE, MODEL, WINDOW, size_options
-from compactd.cli.framework.output import check_writable, write_file
+from compactd.cli.framework.output import check_writable
 from compactd.cli.framework.page import Page, make_encodable, one_line, plural, print_notes
 from compactd.cli.framework.progress import ProgressSpinner
-from compactd.cli.inspect.anatomy import MessagePlace, anatomy_of
-from compactd.cli.inspect.context import RequestBreakdown, breakdown_of
-from compactd.client import Client, DaemonGone, Event, RpcError
-from compactd.formats.files.session_file import MessageLine
-from compactd.formats.files.session_formats import title_of
-from compactd.protocol.errors import CannotFit
+from compactd.cli.inspect.context import RequestBreakdown
+from compactd.client import Client
 from compactd.protocol.messages import CompactionResult, Retention
 
 COUNTED_LINE_START = "[Compacted "
@@ -83,13 +83,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Read the file, compact it, print the result and write the output."""
-    budgets = (options.target, options.keep_recent, options.keep_messages)
-    if sum(budget is not None for budget in budgets) > 1:
-        raise CommandError(
-            "--target, --keep-recent and --keep-messages cannot be combined.",
-            hint="Use one of them. See `compactd compact --help`.",
-            exit_code=USAGE,
-        )
+    check_sizes("compact", options.target, options.keep_recent, options.keep_messages)
     outputs = ("--output" if options.output else "", "--resumable" if options.resumable else "")
     if options.dry_run and any(outputs):
         raise CommandError(
@@ -112,105 +106,49 @@ def run(options: Options, page: Page) -> int:
     options = replace(options, file=choice.name)
     source = check_path(choice.name)
     target = check_writable(options.output, source, force=options.force) if options.output else None
-    with ProgressSpinner(f"reading {one_line(source.name)}") as waiting:
-
-        def tell(event: Event) -> None:
-            fraction = event.fields.get("fraction")
-            if event.type == "compaction_progress" and isinstance(fraction, float):
-                waiting.set_text(f"compacting: {event.fields.get('phase')} {fraction:.0%}")
-
-        with Client(on_event=tell) as client:
-            conversation = load(source)
-            if options.resumable:
-                _check_resumable(options.to or conversation.format)
-            waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
-            is_whole = options.all or len(conversation.live) == len(conversation.messages)
-            lines = conversation.messages if is_whole else conversation.live
-            fed = append_conversation(
-                client, conversation, model=options.model, window=options.window, live_only=not is_whole
+    with (
+        ProgressSpinner(f"reading {one_line(source.name)}") as waiting,
+        Client(on_event=show_progress(waiting)) as client,
+    ):
+        conversation = load(source)
+        if options.resumable:
+            check_place(options.to or conversation.format)
+        waiting.set_text(f"counting {plural(len(conversation.messages), 'message')}")
+        is_whole = options.all or len(conversation.live) == len(conversation.messages)
+        lines = conversation.messages if is_whole else conversation.live
+        fed = append_conversation(
+            client, conversation, model=options.model, window=options.window, live_only=not is_whole
+        )
+        facts = ask_conversation_facts(client, fed, conversation)
+        context = request_before(conversation, facts, lines)
+        waiting.set_text("compacting")
+        result = context.scaled_result(compact_session(client, fed.session_id, choice.name, _params(options)))
+        wrote: WrittenSession | None = None
+        if result.compacted and (target is not None or options.resumable):
+            wrote = write_session(
+                client,
+                fed.session_id,
+                conversation,
+                options.to or conversation.format,
+                source=source,
+                target=target,
             )
-            facts = ask_conversation_facts(client, fed, conversation)
-            context = _context(conversation, facts, lines)
-            waiting.set_text("compacting")
-            result = context.scaled_result(_compact(client, fed.session_id, options))
-            wrote: _Written | None = None
-            if result.compacted and (target is not None or options.resumable):
-                wrote = _write(client, fed.session_id, conversation, source, target, options)
-            done = _CommandResult(
-                conversation=conversation,
-                is_whole=is_whole,
-                context=context,
-                result=result,
-                known=facts,
-                warnings=(*conversation.warnings, *fed.warnings),
-                options=options,
-                wrote=wrote,
-            )
+        done = _CommandResult(
+            conversation=conversation,
+            is_whole=is_whole,
+            context=context,
+            result=result,
+            known=facts,
+            warnings=(*conversation.warnings, *fed.warnings),
+            options=options,
+            wrote=wrote,
+        )
     if page.is_json:
         page.json({**_facts(done), **choice.facts})
     else:
         _show(page, done)
         print_notes(done.warnings)
     return DONE if result.compacted else NOTHING_TO_DO
-
-
-class _Written(Struct, frozen=True, kw_only=True):
-    """The file that was written."""
-
-    path: Path
-    format: str
-    file: CompactedFile
-    session_id: str
-    resumption: Resumption | None
-
-
-def _write(
-    client: Client,
-    daemon_session: str,
-    conversation: LoadedConversation,
-    source: Path,
-    target: Path | None,
-    options: Options,
-) -> _Written:
-    """Write the compacted session to `target`; if that is None, to where its agent finds it."""
-    format = options.to or conversation.format
-    session_id = new_session_id(format, target)
-    place = place_of(format, session_id, conversation.working_dir or None, source, os.environ)
-    if target is None:
-        target = _new_place(format, place)
-    file = compacted_file(client, daemon_session, conversation, format, session_id)
-    if options.resumable:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = check_writable(str(target), source, force=False)
-    write_file(target, file.data)
-    resumption = how_to_resume(format, target, session_id, conversation.working_dir or None, place)
-    return _Written(path=target, format=format, file=file, session_id=session_id, resumption=resumption)
-
-
-def _check_resumable(format: str) -> None:
-    """Raise `CommandError` if the program with this format keeps no session files on this machine."""
-    root = agent_root(format, os.environ)
-    if root is None:
-        raise CommandError(
-            f"--resumable cannot be used for {title_of(format)}: it looks for sessions in no folder.",
-            hint="Use --output FILE; the output says how to go on with it.",
-            exit_code=USAGE,
-        )
-    if not root.is_dir():
-        raise CommandError(
-            f"there is no folder {root}: {title_of(format)} has no sessions on this machine.",
-            hint="Use --output FILE.",
-        )
-
-
-def _new_place(format: str, place: Path | None) -> Path:
-    """Return `place`. Raise `CommandError` if it is None."""
-    if place is None:
-        raise CommandError(
-            f"the file does not say in which folder {title_of(format)} worked.",
-            hint="Nothing was written. Use --output FILE.",
-        )
-    return place
 
 
 class _CommandResult(Struct, frozen=True, kw_only=True):
@@ -228,52 +166,18 @@ class _CommandResult(Struct, frozen=True, kw_only=True):
     known: ModelFacts
     warnings: tuple[str, ...]
     options: Options
-    wrote: _Written | None
+    wrote: WrittenSession | None
 
 
-def _context(
-    conversation: LoadedConversation, known: ModelFacts, lines: Sequence[MessageLine]
-) -> RequestBreakdown:
-    """Return the next request before the compaction.
-
-    If `lines` include messages that an earlier compaction removed (`--all`), no such request was ever made.
-    Then every size is an estimate.
-    """
-    messages = [message for message, _ in lines]
-    parts = anatomy_of(
-        messages,
-        [MessagePlace(0, 0)] * len(messages),
-        known.counter,
-        system_tokens=known.system_tokens,
-        tools_tokens=known.tools_tokens,
-        mcp_tokens=known.mcp_tokens,
-        most=0,
-    ).parts
-    if len(lines) != len(conversation.live):
-        return breakdown_of(parts, sum(parts.values()))
-    return breakdown_of(parts, known.state.token_usage.current_context_tokens or 0)
-
-
-def _compact(client: Client, session_id: str, options: Options) -> CompactionResult:
-    params = {
-        "session_id": session_id,
+def _params(options: Options) -> dict[str, object]:
+    """Return the params of `session/compact`."""
+    return {
         "target_tokens": options.target,
         "keep_recent": options.keep_recent,
         "keep_messages": options.keep_messages,
         "strategy": options.strategy,
         "instructions": options.instructions,
     }
-    try:
-        return client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
-    except RpcError as error:
-        hint = bug_hint(error)
-        if error.code == CannotFit.code:
-            hint = f"`compactd inspect {options.file}` shows what is large."
-        raise CommandError(
-            f"compaction failed: {error.message}", hint=hint, code=error.code, data=error.data
-        ) from error
-    except (DaemonGone, TimeoutError) as error:
-        raise CommandError(f"compaction failed: {error}", hint="Nothing was written.") from error
 
 
 def _facts(done: _CommandResult) -> dict[str, object]:
@@ -294,23 +198,8 @@ def _facts(done: _CommandResult) -> dict[str, object]:
             "tokens_not_in_file": done.context.not_in_file,
         },
         "output": make_encodable(str(done.wrote.path)) if done.wrote else None,
-        "written": _written_facts(done.wrote) if done.wrote else None,
+        "written": done.wrote.facts if done.wrote else None,
         "warnings": done.warnings,
-    }
-
-
-def _written_facts(wrote: _Written) -> dict[str, object]:
-    """Return the description of the written file for `--json`."""
-    resumption = wrote.resumption
-    place = resumption.place if resumption is not None else None
-    return {
-        "path": make_encodable(str(wrote.path)),
-        "format": wrote.format,
-        "messages": wrote.file.messages,
-        "session_id": wrote.session_id,
-        "warnings": wrote.file.warnings,
-        "resume": [make_encodable(one) for one in resumption.commands] if resumption else [],
-        "agent_path": make_encodable(str(place)) if place else None,
     }
 
 
@@ -339,19 +228,7 @@ def _show(page: Page, done: _CommandResult) -> None:
         hint = "" if done.options.dry_run else "; --output FILE writes the compacted session"
         page.line(f"nothing was written{hint}")
     else:
-        _show_written(page, done.wrote)
-
-
-def _show_written(page: Page, wrote: _Written) -> None:
-    page.line(f"wrote {wrote.path}: {plural(wrote.file.messages, 'message')}, {wrote.file.what}")
-    for warning in wrote.file.warnings:
-        page.line(f"  {warning}", "due")
-    if wrote.resumption is None:
-        return
-    page.line()
-    page.line(f"To continue in {title_of(wrote.format)}:")
-    for command in wrote.resumption.commands:
-        page.command(f"  {command}")
+        show_written(page, done.wrote)
 
 
 def _how_to_force(done: _CommandResult) -> str:
@@ -391,7 +268,7 @@ def _show_facts(page: Page, done: _CommandResult) -> None:
             f"{missing:,} of the tokens are system prompt and tools (not in the file); they stay",
         )
     if result.retention is not None:
-        page.row("kept", _retention_text(result.retention))
+        page.row("kept", retention_text(result.retention))
     if result.reason:
         page.row("note", result.reason)
 
@@ -428,33 +305,9 @@ def _kept_text(result: CompactionResult) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def _retention_text(retention: Retention) -> str:
-    total = _facts_total(retention)
-    if not total:
-        return "no detail (such as a path or a number) occurred more than once in the removed messages"
-    return (
-        f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
-        f" {retention.kept:,} of {'at least ' if not _is_total_known(retention) else ''}{total:,}"
-    )
-
-
-def _facts_total(retention: Retention) -> int:
-    """Return the number of facts, kept and lost. The number is computed from the score, because
-    `retention.lost` contains at most `MAX_LOST` facts.
-    """
-    return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
-
-
-def _is_total_known(retention: Retention) -> bool:
-    """Return whether `_facts_total` is exact. If it is not, all facts are lost, and there may be more."""
-    from compactd.core.summary.retention import MAX_LOST
-
-    return bool(retention.kept) or len(retention.lost) < MAX_LOST
-
-
 def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
-    total = _facts_total(retention)
-    count = f"{total - retention.kept:,} of {total:,}" if _is_total_known(retention) else "all"
+    total = facts_total(retention)
+    count = f"{total - retention.kept:,} of {total:,}" if is_total_known(retention) else "all"
     head = f"lost ({count} details that came up more than once)"
     if not show_all:
         some = " · ".join(one_line(fact) for fact in retention.lost[:MAX_LOST_SHOWN])
@@ -465,7 +318,7 @@ def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     for fact in retention.lost:
         page.line(f"  {one_line(fact)}")
     left = total - retention.kept - len(retention.lost)
-    if not _is_total_known(retention):
+    if not is_total_known(retention):
         page.line("  and perhaps others that were used less")
     elif left > 0:
         page.line(f"  and {left:,} that were used less")

@@ -37,7 +37,7 @@ class Argument(click.Argument):
     """A positional argument. `told` is its description in `--help`.
 
     `is_many`: it takes any number of values. `is_file`: it is a file name, which is passed on unchanged and
-    completed by the shell. `completed`: suggests other values.
+    completed by the shell. `read` converts any other value. `completed`: suggests other values.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Argument(click.Argument):
         is_many: bool = False,
         is_file: bool = False,
         choices: Sequence[str] = (),
+        read: ParseOption = make_encodable,
         completed: Completed | None = None,
     ) -> None:
         super().__init__(
@@ -58,7 +59,7 @@ class Argument(click.Argument):
             required=required,
             nargs=-1 if is_many else 1,
             type=click.Choice(choices) if choices else click.STRING,
-            callback=_as_it_is if is_file else _parse_callback(make_encodable),
+            callback=_as_it_is if is_file else _parse_callback(read),
             shell_complete=None if choices else _completion_callback(completed, is_file=is_file),
         )
         self.told = told

@@ -14,6 +14,7 @@ from compactd.cli.framework.conversation import LoadedConversation
 from compactd.cli.framework.load_file import TIMEOUT_S
 from compactd.client import Client
 from compactd.core.history.entries import is_summary
+from compactd.formats.files.other_agent import prepare_for_other_agent
 from compactd.formats.files.session_file import MessageLine, SessionFile
 from compactd.formats.files.session_formats import BY_NAME, WRITABLE, title_of
 from compactd.formats.files.write import request_document, write
@@ -25,6 +26,10 @@ from compactd.protocol.wire import ContextResult
 
 FORMATS = ("compactd", *RENDERABLE, *WRITABLE)
 """The formats in which a compacted session can be written: all that can be read."""
+
+
+CONTINUED = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
+"""The formats of agents that continue a session of another agent. Messages are prepared for them."""
 
 
 class CompactedFile(Struct, frozen=True, kw_only=True):
@@ -44,8 +49,9 @@ def compacted_file(
     """Return the context of the session `daemon_session`, which was made from `conversation`, as a file in
     one of `FORMATS`. The session in the file has the id `session_id`. O(bytes).
 
-    The file contains the summary and the messages that stayed. Usage reports are left out: they are about the
-    requests before the compaction, and an agent would believe that its context is still full.
+    The file contains the summary and the messages that stayed. If it is for another agent than the one that
+    `conversation` is from, they are as `prepare_for_other_agent` makes them. Usage reports are left out: they
+    are about the requests before the compaction, and an agent would believe that its context is still full.
     """
     if format == "compactd":
         return _journal(client, daemon_session)
@@ -56,6 +62,10 @@ def compacted_file(
     if format in RENDERABLE:
         return _messages_file(context, conversation, format, session_id)
     messages = [decode_message(raw) for raw in map(_without_report, context.messages)]
+    changes: tuple[str, ...] = ()
+    if format != conversation.format and format in CONTINUED:
+        prepared = prepare_for_other_agent(messages)
+        messages, changes = list(prepared.messages), prepared.changes
     if format == "opencode":
         # `opencode import` skips messages whose ids are already in its database (1.18, 2026-11).
         messages = [replace(message, id=None) for message in messages]
@@ -77,7 +87,7 @@ def compacted_file(
         data=written.data,
         what=f"a session file of {title_of(format)}{f' ({form})' if form else ''}",
         messages=len(lines),
-        warnings=(*tools, *written.warnings),
+        warnings=(*tools, *changes, *written.warnings),
     )
 
 

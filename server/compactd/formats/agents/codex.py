@@ -161,6 +161,8 @@ class CodexReader:
                 self._header(record)
             case "" if "record_type" in record:
                 pass
+            case "world_state" | "token_usage_record":
+                pass  # settings and usage that other records have too (0.169.0, 2026-11)
             case _ if kind and "payload" not in record:
                 self._item(Raw(msgspec.json.encode(record)), record, None)
             case _:

@@ -66,12 +66,17 @@ class _Writer:
         self._provider, self._model = model_parts(file.model)
         self._asked = ""
         """The id of the newest user message, which is the parent of the answers to it."""
+        self._at = 0
+        """The time of the newest message in milliseconds. OpenCode sorts messages by their times (1.18.33,
+        2026-11), so none is written with an earlier one.
+        """
         self._open: dict[str, Json] = {}
         """Call id -> the part of the call, until the result of the call is added to it."""
 
     def message(self, at: int, message: Message) -> None:
         """Add one message, or add a result to its call."""
         id = self._ids[at]
+        self._at = max(self._at, millis(message.created_at))
         if message.role == "tool":
             self._result(id, message)
         elif is_summary(message):
@@ -97,7 +102,7 @@ class _Writer:
             "id": id,
             "sessionID": self.session_id,
             "role": "user",
-            "time": {"created": millis(message.created_at)},
+            "time": {"created": self._at},
             "agent": "build",
             "model": {"providerID": self._provider, "modelID": self._model},
         }
@@ -105,7 +110,7 @@ class _Writer:
 
     def _answer(self, id: str, message: Message, parts: list[Json], **more: object) -> None:
         usage = usage_report(message)
-        at = millis(message.created_at)
+        at = self._at
         where = self._file.working_dir or ""
         info: Json = {
             "id": id,
@@ -155,7 +160,12 @@ class _Writer:
             case Text():
                 return {"type": "text", "text": block.text}
             case Thinking(redacted=None):
-                thinking: Json = {"type": "reasoning", "text": block.text}
+                # `opencode import` refuses thinking without a time (1.18.33, 2026-11).
+                thinking: Json = {
+                    "type": "reasoning",
+                    "text": block.text,
+                    "time": {"start": self._at, "end": self._at},
+                }
                 signed = {"metadata": {"anthropic": {"signature": block.signature}}}
                 return {**thinking, **signed} if block.signature else thinking
             case ToolCall():
@@ -177,7 +187,7 @@ class _Writer:
             return  # A result without its call cannot be represented.
         state = part["state"]
         assert isinstance(state, dict)
-        at = millis(message.created_at)
+        at = self._at
         made: Json = {"status": "error" if result.is_error else "completed", "input": state["input"]}
         made["error" if result.is_error else "output"] = result_text(result)
         made |= {"title": "", "metadata": {}, "time": {"start": at, "end": at}}

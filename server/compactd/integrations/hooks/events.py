@@ -15,9 +15,9 @@ from msgspec import Raw, Struct
 AgentName = Literal["claude-code", "codex", "gemini-cli"]
 AGENTS: Final[tuple[AgentName, ...]] = ("claude-code", "codex", "gemini-cli")
 
-HookEventKind = Literal["start", "prompt", "before", "after", "end", "other"]
-"""What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, or
-the `end` of a turn or session.
+HookEventKind = Literal["start", "prompt", "before", "after", "end", "module", "other"]
+"""What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, the
+`end` of a turn or session, or a question of the plugin's `module`.
 """
 
 _KINDS: Final[dict[str, HookEventKind]] = {
@@ -31,6 +31,7 @@ _KINDS: Final[dict[str, HookEventKind]] = {
     "stop": "end",
     "afteragent": "end",
     "sessionend": "end",
+    "session.compact": "module",
 }
 _NAMES: Final = {
     "sessionstart": "SessionStart",

@@ -141,11 +141,11 @@ def run(
         # What is stored here is later shown to an agent as the user's words, so nobody else may write it.
         done.failed = f"not used: {exposed}"
         return b""
-    return _answer_locked(event, files, options, began, done)
+    return _answer_locked(event, data, files, options, began, done)
 
 
 def _answer_locked(
-    event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done
+    event: HookEvent, data: bytes, files: HookStateFiles, options: Options, began: float, done: Done
 ) -> bytes:
     from compactd.storage.locks import Lock, take_lock
 
@@ -155,14 +155,17 @@ def _answer_locked(
             return b""
         time.sleep(LOCK_STEP_S)
     try:
-        return _answer(event, files, options, began, done)
+        return _answer(event, data, files, options, began, done)
     finally:
         lock.release()
 
 
-def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done) -> bytes:
+def _answer(
+    event: HookEvent, data: bytes, files: HookStateFiles, options: Options, began: float, done: Done
+) -> bytes:
     from compactd.integrations.hooks.hook_state import forget_old, load, save
     from compactd.integrations.hooks.mirror import Mirror
+    from compactd.storage.hook_files import MODULE
 
     state = load(files)
     if not state.session_id:
@@ -170,10 +173,19 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
         forget_old(files.folder, time.time())
     mirror = Mirror(event.agent, files, state)
     _mirror(mirror, event, options, began, done)
+    is_held_back = False
+    answer = b""
+    if files.path(MODULE).exists() or event.kind == "module":
+        from compactd.integrations.hooks import session_compact
+
+        session_compact.note_event(mirror, files, event.kind, event.source)
+        is_held_back = session_compact.is_held_back(files)
+        if event.kind == "module" and not done.failed:
+            answer = session_compact.answer_module(mirror, files, data, event.transcript, options, done)
     if event.kind == "prompt":
         state.turns += 1
     text = ""
-    if event.name and state.is_pending and event.source != "clear":
+    if event.name and state.is_pending and event.source != "clear" and not is_held_back:
         state.attempts += 1
         mirror.write()
         save(files, state)
@@ -186,7 +198,7 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
-    return _with_context(event, text) if text else b""
+    return _with_context(event, text) if text else answer
 
 
 def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, done: Done) -> None:

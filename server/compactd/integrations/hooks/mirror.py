@@ -30,6 +30,7 @@ from compactd.integrations.hooks.hook_state import (
     read_messages_file,
 )
 from compactd.integrations.hooks.mirror_journal import MirrorJournal
+from compactd.integrations.hooks.module_file import message_keys, take_copies
 from compactd.integrations.hooks.transcript_steps import (
     ANSWERS,
     BOUNDARIES,
@@ -94,6 +95,10 @@ class Mirror:
         """
         self._is_behind = False
         """Whether this run has read the record of the newest compaction."""
+        self._copies: set[str] = set()
+        """Keys of messages that stayed in the context and that the agent may write again after the record of
+        the compaction.
+        """
         self._answers = 0
         """The number of answers of the model that this run has read since the last compaction."""
 
@@ -181,6 +186,8 @@ class Mirror:
         if self._is_behind and message.id is not None and message.id in self._left:
             self._note_stayed(self._left.pop(message.id))
             return
+        if self._copies and self._is_copy(message, key):
+            return
         is_known = self._is_known(key)
         if self._is_met(key, message.id) or (is_known and not self._is_lost):
             return
@@ -264,6 +271,11 @@ class Mirror:
             self._set_summary(step.summary, step.stays)
         if self.state.is_pending:
             self._kept_messages(step)
+        if step.is_own and self.state.is_pending:
+            from compactd.integrations.hooks.session_compact import settle_recorded
+
+            settle_recorded(self, self._files, step.summary)
+        self._copies = take_copies(self._files) if self.agent == "claude-code" else set()
         self._is_behind = True
         # After a compaction, Gemini CLI adds an answer in which its model acknowledges the summary.
         self._answers = -1 if self.agent == "gemini-cli" else 0
@@ -398,6 +410,36 @@ class Mirror:
         """Record that the facts of the last compaction were restored as `text`, or that there were none."""
         self._carry_over(quotations(text), "back-")
         self._settle()
+
+    def flush(self) -> None:
+        """Write the messages that this run read to the file `.stretch`. Raise `OSError`."""
+        self._flush()
+
+    def note_replaced(self, summary: str, stayed: Iterable[MirroredMessage]) -> None:
+        """Record that a summary of compactd replaced the messages, except those in `stayed`. Nothing has to
+        be restored.
+        """
+        self._set_summary(summary, "")
+        self._stretch.extend(map(frame_message, stayed))
+        self._flush()
+        self.state.carried_bytes = self.state.stretch_bytes
+        self._settle()
+
+    def note_completed(self, summary: str, stayed: Iterable[MirroredMessage]) -> None:
+        """Record the agent's `summary`, and that the messages `stayed` are still in the context."""
+        if not self.state.is_told:
+            self._set_summary(summary, "")
+        self._stretch.extend(map(frame_message, stayed))
+
+    def _is_copy(self, message: Message, key: int) -> bool:
+        """Return whether the agent wrote a message that stayed in the context again, with another id."""
+        found = self._copies.intersection(message_keys(message))
+        if found:
+            self._copies -= found
+            self._ids.append(key)
+        elif not _is_of_a_program(message):
+            self._copies.clear()
+        return bool(found)
 
     def _settle(self) -> None:
         self.state.is_pending = False

@@ -36,32 +36,54 @@ function described(message: SessionMessage, headChars: number) {
   }
 }
 
+/** The index of the first message of the turn that is under way: the one after the newest prompt. */
+function turnBegin(messages: readonly SessionMessage[]): number {
+  for (let at = messages.length - 1; at >= 0; at--) {
+    const message = messages[at]!
+    if (message.role === 'user' && !message.toolResults?.length) return at + 1
+  }
+  return 0
+}
+
 /**
  * The messages that stay, in the form in which Claude Code has to get them so that `--continue` reads them back as they
  * are now (2.1.287 to 2.1.332, run 2026-11).
  *
- * A tool result that stays by its handle still names the old call as its parent, and `--continue` then restores
- * everything before the compaction. So it is repeated without its handle. An answer without calls that stays by its
- * handle stands twice after `--continue`, so it is repeated too. Answers with calls stay by their handles: their blocks
- * and their thinking belong together.
+ * - A tool result that stays by its handle still names the old call as its parent, and `--continue` then restores
+ *   everything before the compaction. So results are repeated without handles.
+ * - An answer that stays by its handle stands twice after `--continue`. So answers are repeated too, all blocks of an
+ *   answer as one message; otherwise the calls of one answer lose their results.
+ * - Only the answers of the turn under way (`openFrom`) stay by their handles, because the model needs their thinking.
  */
-function staying(messages: readonly SessionMessage[]): SessionMessage[] {
+function staying(messages: readonly SessionMessage[], openFrom: number): SessionMessage[] {
   const found: SessionMessage[] = []
+  const calls = new Set<string>()
+  const results = new Set<string>()
   for (let at = 0; at < messages.length; ) {
     const message = messages[at]!
     if (message.role === 'user') {
-      const results = message.toolResults ?? []
-      found.push(results.length ? { role: 'user', text: message.text, toolUses: [], toolResults: results } : message)
+      const fresh = (message.toolResults ?? []).filter((result) => !results.has(result.tool_use_id))
+      for (const result of fresh) results.add(result.tool_use_id)
+      if (!message.toolResults?.length) found.push(message)
+      else if (fresh.length) found.push({ role: 'user', text: message.text, toolUses: [], toolResults: fresh })
       at += 1
       continue
     }
+    const texts: string[] = []
+    const toolUses: SessionMessage['toolUses'] = []
     let end = at
-    while (messages[end]?.role === 'assistant') end += 1
-    const answer = messages.slice(at, end)
-    const text = answer.map((one) => one.text).filter((one) => one !== '').join('\n\n')
-    const hasCalls = answer.some((one) => one.toolUses.length > 0)
-    if (hasCalls || text === '') found.push(...answer)
-    else found.push({ role: 'assistant', text, toolUses: [] })
+    for (; messages[end]?.role === 'assistant'; end++) {
+      const block = messages[end]!
+      const fresh = block.toolUses.filter((use) => !calls.has(use.tool_use_id))
+      for (const use of fresh) calls.add(use.tool_use_id)
+      toolUses.push(...fresh)
+      const isRepeated = (block.text !== '' && texts.includes(block.text)) || fresh.length < block.toolUses.length
+      if (block.text !== '' && !isRepeated) texts.push(block.text)
+      if (at >= openFrom && !isRepeated) found.push(block)
+    }
+    if (at < openFrom && (texts.length || toolUses.length)) {
+      found.push({ role: 'assistant', text: texts.join('\n\n'), toolUses })
+    }
     at = end
   }
   return found
@@ -88,38 +110,45 @@ async function ask(
   return told.exitCode === 0 && told.stdout.trim() ? JSON.parse(told.stdout) : {}
 }
 
-/** compactd's summary and the newest messages; undefined if compactd has no summary. */
+/** compactd's summary and the newest messages, with a turn under way if `isOpen`; undefined if compactd has no summary. */
 async function replaced(
   $: EngineInterface,
   messages: readonly SessionMessage[],
+  isOpen: boolean,
 ): Promise<SessionCompactResult | undefined> {
   const answer = await ask($, 'replace', messages, HEAD_CHARS)
   if (typeof answer.summary !== 'string' || answer.summary === '') return undefined
   if (typeof answer.keep_from !== 'number' || !(answer.keep_from > 0)) return undefined
   const summary: SessionMessage = { role: 'user', text: answer.summary, toolUses: [] }
-  return { messages: [summary, ...staying(messages.slice(answer.keep_from))] }
+  const kept = messages.slice(answer.keep_from)
+  return { messages: [summary, ...staying(kept, isOpen ? turnBegin(kept) : kept.length)] }
 }
 
 /** What Claude Code's own compaction made, with the facts that its summary lost. */
-async function completed($: EngineInterface, done: SessionCompactResult): Promise<SessionCompactResult> {
+async function completed(
+  $: EngineInterface,
+  done: SessionCompactResult,
+  isOpen: boolean,
+): Promise<SessionCompactResult> {
   if (done.messages === undefined || !done.messages.every(isWhole)) return done
   const answer = await ask($, 'complete', done.messages, Infinity)
   if (typeof answer.text !== 'string' || answer.text === '') return done
   const facts: SessionMessage = { role: 'user', text: answer.text, toolUses: [] }
-  return { ...done, messages: [...staying(done.messages), facts] }
+  return { ...done, messages: [...staying(done.messages, isOpen ? turnBegin(done.messages) : done.messages.length), facts] }
 }
 
 export const register: Register = (on, options) => {
   on('session.compact', async ($, e, next) => {
     // A sub-agent's conversation is not mirrored. What is computed ahead is asked again when it is used.
     if (e.agentId !== undefined || e.trigger === 'precompute') return next(e)
+    const isOpen = e.trigger === 'auto'
     // Only a model can follow instructions that were typed after /compact.
     if (options?.replace !== false && !e.instructions) {
-      const answer = await replaced($, e.messages).catch(() => undefined)
+      const answer = await replaced($, e.messages, isOpen).catch(() => undefined)
       if (answer !== undefined) return answer
     }
     const begun = await ask($, 'begin', [], HEAD_CHARS).catch(() => ({ ready: false }))
     const done = await next(e)
-    return begun.ready ? completed($, done).catch(() => done) : done
+    return begun.ready ? completed($, done, isOpen).catch(() => done) : done
   }).catch(($, e, next) => next(e))
 }

@@ -95,9 +95,9 @@ class Mirror:
         """
         self._is_behind = False
         """Whether this run has read the record of the newest compaction."""
-        self._copies: set[str] = set()
-        """Keys of messages that stayed in the context and that the agent may write again after the record of
-        the compaction.
+        self._copies: dict[str, int] = {}
+        """Keys of messages, and how many such messages there are, that stayed in the context and that the
+        agent may write again after the record of the compaction.
         """
         self._answers = 0
         """The number of answers of the model that this run has read since the last compaction."""
@@ -275,7 +275,7 @@ class Mirror:
             from compactd.integrations.hooks.session_compact import settle_recorded
 
             settle_recorded(self, self._files, step.summary)
-        self._copies = take_copies(self._files) if self.agent == "claude-code" else set()
+        self._copies = take_copies(self._files) if self.agent == "claude-code" else {}
         self._is_behind = True
         # After a compaction, Gemini CLI adds an answer in which its model acknowledges the summary.
         self._answers = -1 if self.agent == "gemini-cli" else 0
@@ -419,27 +419,44 @@ class Mirror:
         """Record that a summary of compactd replaced the messages, except those in `stayed`. Nothing has to
         be restored.
         """
-        self._set_summary(summary, "")
-        self._stretch.extend(map(frame_message, stayed))
-        self._flush()
-        self.state.carried_bytes = self.state.stretch_bytes
+        self._begin_with(summary, stayed)
         self._settle()
 
     def note_completed(self, summary: str, stayed: Iterable[MirroredMessage]) -> None:
         """Record the agent's `summary`, and that the messages `stayed` are still in the context."""
-        if not self.state.is_told:
-            self._set_summary(summary, "")
-        self._stretch.extend(map(frame_message, stayed))
+        self._begin_with(summary, stayed)
+
+    def _begin_with(self, summary: str, stayed: Iterable[MirroredMessage]) -> None:
+        """Begin the stretch again: what was typed before the compaction, the summary, and the messages that
+        stayed.
+        """
+        path, state = self._files.path(".stretch"), self.state
+        self._flush()
+        kept = {one.entry_id: one for one in stayed}
+        carried = [
+            frame_message(one)
+            for one in read_messages_file(path, state.stretch_bytes)
+            if one.is_typed and one.entry_id not in kept
+        ]
+        state.stretch_bytes = append(path, 0, b"".join(carried))
+        self._set_summary(summary, "")
+        self._stretch.extend(map(frame_message, kept.values()))
+        self._flush()
+        state.carried_bytes = state.stretch_bytes
 
     def _is_copy(self, message: Message, key: int) -> bool:
         """Return whether the agent wrote a message that stayed in the context again, with another id."""
-        found = self._copies.intersection(message_keys(message))
-        if found:
-            self._copies -= found
-            self._ids.append(key)
-        elif not _is_of_a_program(message):
+        keys = message_keys(message)
+        is_copy = any(self._copies.get(key) for key in keys)
+        if not is_copy and not _is_of_a_program(message):
             self._copies.clear()
-        return bool(found)
+            return False
+        # A program's message before another copy is a copy too; the mirror does not keep its text.
+        for text in keys:
+            if text in self._copies and not text.startswith(("call:", "result:")):
+                self._copies[text] -= 1
+        self._ids.append(key)
+        return True
 
     def _settle(self) -> None:
         self.state.is_pending = False

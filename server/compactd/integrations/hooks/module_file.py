@@ -139,9 +139,12 @@ def write_copies(files_: HookStateFiles, keys: tuple[str, ...]) -> None:
         _save(files_, stored)
 
 
-def take_copies(files_: HookStateFiles) -> set[str]:
-    """Return the keys that `write_copies` stored, and forget them."""
-    found = set(_load(files_).copies)
+def take_copies(files_: HookStateFiles) -> dict[str, int]:
+    """Return the keys that `write_copies` stored, with how many of each, and forget them."""
+    stored = _load(files_).copies
+    found = dict.fromkeys(stored, 0)
+    for key in stored:
+        found[key] += 1
     if found:
         write_copies(files_, ())
     return found

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.core.text.message_text import join_text_blocks
-from compactd.integrations.hooks.hook_state import MirroredMessage, read_messages_file
+from compactd.integrations.hooks.hook_state import MirroredMessage, RetentionShares, read_messages_file
 from compactd.integrations.hooks.module_file import (
     ModuleAction,
     PreparedSummary,
@@ -42,7 +42,7 @@ from compactd.protocol.messages import Message
 
 if TYPE_CHECKING:
     from compactd.integrations.hooks.hook import Done, Options
-    from compactd.integrations.hooks.hook_state import HookState, HookStateFiles, RetentionShares
+    from compactd.integrations.hooks.hook_state import HookState, HookStateFiles
     from compactd.integrations.hooks.mirror import Mirror
 
 Step = Literal["replace", "prepare", "begin", "complete"]
@@ -334,7 +334,11 @@ def _write_summary(
         earlier=earlier_summaries(removed),
     )
     body = source.record(budget - count(end), count, lead=LEAD)
-    return f"{body}\n\n{end}" if end else body, retention_shares(removed, stays, cache, body)
+    shares = retention_shares(removed, stays, cache, body)
+    if shares is not None:
+        # The summary is what Claude Code keeps; nothing is added to it.
+        shares = RetentionShares(shares.together, shares.together)
+    return f"{body}\n\n{end}" if end else body, shares
 
 
 _END: Final = (

@@ -14,6 +14,10 @@ type Answer = { summary?: unknown; keep_from?: unknown; text?: unknown; ready?: 
 const DEADLINE_S = 5
 /** After this time compactd is ended. */
 const TIMEOUT_MS = 1000 * (DEADLINE_S + 1)
+/** From this fill of the context window on, compactd writes its summary ahead, so that a compaction takes no time. */
+const PREPARE_PERCENT = 40
+/** After this many more tokens, it writes the summary again. */
+const PREPARE_TOKENS = 8000
 /** How many characters of a text compactd needs to recognise a message. */
 const HEAD_CHARS = 400
 
@@ -92,7 +96,7 @@ function staying(messages: readonly SessionMessage[], openFrom: number): Session
 /** Asks compactd about the session. Returns its answer, or an empty object if it has none. */
 async function ask(
   $: EngineInterface,
-  step: 'replace' | 'begin' | 'complete',
+  step: 'replace' | 'prepare' | 'begin' | 'complete',
   messages: readonly SessionMessage[],
   headChars: number,
 ): Promise<Answer> {
@@ -138,13 +142,30 @@ async function completed(
 }
 
 export const register: Register = (on, options) => {
+  let preparedAt = 0
+  let isPreparing = false
+
+  on('session.measure', async ($, e, next) => {
+    const { tokens = 0, percent = 0 } = e.context
+    if (tokens < preparedAt) preparedAt = 0
+    const isDue = percent >= PREPARE_PERCENT && tokens >= preparedAt + PREPARE_TOKENS
+    if (options?.replace !== false && isDue && !isPreparing) {
+      isPreparing = true
+      preparedAt = tokens
+      void ask($, 'prepare', [], HEAD_CHARS)
+        .catch(() => undefined)
+        .then(() => (isPreparing = false))
+    }
+    return next(e)
+  })
+
   on('session.compact', async ($, e, next) => {
     // A sub-agent's conversation is not mirrored. What is computed ahead is asked again when it is used.
     if (e.agentId !== undefined || e.trigger === 'precompute') return next(e)
     const isOpen = e.trigger === 'auto'
     // Only a model can follow instructions that were typed after /compact.
     if (options?.replace !== false && !e.instructions) {
-      const answer = await replaced($, e.messages, isOpen).catch(() => undefined)
+      const answer = await replaced($, e.messages, isOpen)
       if (answer !== undefined) return answer
     }
     const begun = await ask($, 'begin', [], HEAD_CHARS).catch(() => ({ ready: false }))

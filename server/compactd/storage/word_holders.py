@@ -111,6 +111,8 @@ HOLDERS: Final[tuple[Holder, ...]] = (
             "hooks/{stem}.past",
             "hooks/{stem}.module",
             "hooks/{stem}.module.new",
+            "hooks/{stem}.ready",
+            "hooks/{stem}.ready.new",
             "hooks/{stem}.wait",
             "hooks/{stem}.wait.new",
         ),

@@ -155,14 +155,15 @@ def _answer_locked(
             return b""
         time.sleep(LOCK_STEP_S)
     try:
-        return _answer(event, data, files, options, began, done)
+        answer = _answer(event, data, files, options, began, done)
     finally:
         lock.release()
+    return answer if isinstance(answer, bytes) else answer()
 
 
 def _answer(
     event: HookEvent, data: bytes, files: HookStateFiles, options: Options, began: float, done: Done
-) -> bytes:
+) -> bytes | Callable[[], bytes]:
     from compactd.integrations.hooks.hook_state import forget_old, load, save
     from compactd.integrations.hooks.mirror import Mirror
     from compactd.storage.hook_files import MODULE
@@ -174,7 +175,7 @@ def _answer(
     mirror = Mirror(event.agent, files, state)
     _mirror(mirror, event, options, began, done)
     is_held_back = False
-    answer = b""
+    answer: bytes | Callable[[], bytes] = b""
     if files.path(MODULE).exists() or event.kind == "module":
         from compactd.integrations.hooks import session_compact
 

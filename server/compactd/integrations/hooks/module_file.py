@@ -23,7 +23,7 @@ from compactd.integrations.hooks.hook_state import (
 )
 from compactd.protocol.messages import Message, ToolCall, ToolResult
 from compactd.storage import files
-from compactd.storage.hook_files import MODULE, PAST
+from compactd.storage.hook_files import MODULE, PAST, READY, REDACTED, of_all_sessions
 
 COMPLETING_S: Final = 900.0
 """For this many seconds after the module said that it will add the lost facts, no hook adds them. Claude
@@ -53,16 +53,15 @@ class PreparedSummary(Struct, frozen=True, kw_only=True):
     """A summary that was written before the compaction, of all messages before `first_kept`."""
 
     summary: str
-    first_kept: str
-    """A key (`message_keys`) of the first message after the messages that the summary is about."""
-    entries: int
-    """The number of entries in the mirror when the summary was written."""
+    first_kept: tuple[str, ...]
+    """The keys (`message_keys`) of the first message that the summary is not about."""
+    compactions: int
+    """How many compactions the session had. After another one, the summary is of no use."""
     shares: RetentionShares | None = None
 
 
 class _Stored(Struct, kw_only=True, omit_defaults=True):
     action: ModuleAction | None = None
-    prepared: PreparedSummary | None = None
     copies: tuple[str, ...] = ()
 
 
@@ -112,22 +111,27 @@ def write_action(files_: HookStateFiles, action: ModuleAction | None) -> None:
     stored = _load(files_)
     if stored.action != action:
         stored.action = action
-        if action is not None and action.step == "replace":
-            stored.prepared = None
         _save(files_, stored)
 
 
-def read_prepared(files_: HookStateFiles) -> PreparedSummary | None:
-    """Return the summary that was prepared for the next compaction; None if there is none."""
-    return _load(files_).prepared
+def read_prepared(files_: HookStateFiles, compactions: int) -> PreparedSummary | None:
+    """Return the summary that was prepared after `compactions` compactions; None if there is none."""
+    try:
+        found = msgspec.json.decode(files_.path(READY).read_bytes(), type=PreparedSummary)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if found.compactions == compactions else None
 
 
-def write_prepared(files_: HookStateFiles, prepared: PreparedSummary | None) -> None:
-    """Store a prepared summary; None to forget it."""
-    stored = _load(files_)
-    if stored.prepared != prepared:
-        stored.prepared = prepared
-        _save(files_, stored)
+def write_prepared(files_: HookStateFiles, prepared: PreparedSummary) -> None:
+    """Store a prepared summary. Raise `OSError`."""
+    files.replace_file(files_.path(READY), (msgspec.json.encode(prepared),), durable=False)
+
+
+def redactions_mark(files_: HookStateFiles, agent: str) -> tuple[float, ...]:
+    """Return numbers that change when something is redacted in a session of this agent."""
+    paths = (files_.path(REDACTED), of_all_sessions(files_.folder, agent))
+    return tuple(path.stat().st_mtime if path.exists() else 0.0 for path in paths)
 
 
 def write_copies(files_: HookStateFiles, keys: tuple[str, ...]) -> None:

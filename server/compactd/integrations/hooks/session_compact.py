@@ -17,7 +17,7 @@ compaction stands and the hooks add what it lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -33,12 +33,13 @@ from compactd.integrations.hooks.module_file import (
     read_action,
     read_past,
     read_prepared,
+    redactions_mark,
     text_keys,
     write_action,
     write_copies,
     write_prepared,
 )
-from compactd.protocol.messages import Message
+from compactd.protocol.messages import Message, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from compactd.integrations.hooks.hook import Done, Options
@@ -138,7 +139,9 @@ def answer_module(
         case "complete":
             write_action(files, None)
             return _complete(mirror, files, request, options, done)
-        case _:
+        case "prepare":
+            return _prepare(mirror, files, transcript, done)
+        case "replace":
             return _replace(mirror, files, request, transcript, done)
 
 
@@ -206,57 +209,93 @@ def cut_of(messages: Sequence[ModuleMessage]) -> int | None:
 def _replace(
     mirror: Mirror, files: HookStateFiles, request: ModuleRequest, transcript: str, done: Done
 ) -> bytes:
-    messages = request.messages
-    state = mirror.state
-    prepared = read_prepared(files)
-    cut = None
-    if request.step == "replace" and prepared is not None:
-        cut = _prepared_cut(messages, prepared)
-    if cut is None:
-        prepared, cut = None, cut_of(messages)
-    if cut is None:
-        done.failed = "nothing can be removed"
-        return b""
-    kept = _keys_in(messages[cut:])
-    if prepared is None:
-        held = read_messages_file(files.path(".stretch"), state.stretch_bytes)
-        known = Conversation(held)
+    messages, state = request.messages, mirror.state
+    prepared = read_prepared(files, state.compactions)
+    cut = None if prepared is None else prepared_cut(messages, prepared.first_kept)
+    if prepared is None or cut is None:
+        cut = cut_of(messages)
+        if cut is None:
+            done.failed = "nothing can be removed"
+            return b""
+        known = Conversation(read_messages_file(files.path(".stretch"), state.stretch_bytes))
         if _is_behind(known, messages[:cut]):
             done.failed = "the transcript does not contain the newest messages yet"
             return b""
-        summary, shares = _write_summary(
-            known, known.find_kept(kept, len(messages) - cut), read_past(files), state, transcript
-        )
+        stay = known.find_kept(_keys_in(messages[cut:]), len(messages) - cut)
+        summary, shares = _write_summary(known, stay, read_past(files), state, transcript)
     else:
         summary, shares = prepared.summary, prepared.shares
-    if request.step == "prepare":
-        keys = _keys_of(messages[cut])
-        ready = PreparedSummary(
-            summary=summary, first_kept=keys[0] if keys else "", entries=state.entries, shares=shares
-        )
-        write_prepared(files, ready)
-        done.did = f"prepared a summary of {len(summary):,} characters"
-        return msgspec.json.encode(ModuleAnswer(ready=True))
-    action = ModuleAction(
-        step="replace", at=time.time(), summary=summary, kept=tuple(sorted(kept)), shares=shares
-    )
+    kept = [key for message in messages[cut:] for key in _keys_of(message)]
+    action = ModuleAction(step="replace", at=time.time(), summary=summary, kept=tuple(kept), shares=shares)
     write_action(files, action)
     done.did = f"replaced the conversation by {len(summary):,} characters and {len(messages) - cut} messages"
     return msgspec.json.encode(ModuleAnswer(summary=summary, keep_from=cut))
 
 
-def _prepared_cut(messages: Sequence[ModuleMessage], prepared: PreparedSummary) -> int | None:
-    """Return the index of the first message after those of the prepared summary; None if it is not there, or
-    if too much is newer."""
-    if not prepared.first_kept:
-        return None
+def _prepare(
+    mirror: Mirror, files: HookStateFiles, transcript: str, done: Done
+) -> bytes | Callable[[], bytes]:
+    """Return a function that writes the summary ahead and stores it. Call it without the lock: the summary of
+    a long conversation takes half a second, and no hook should wait for that."""
+    state = mirror.state
+    held = read_messages_file(files.path(".stretch"), state.stretch_bytes)
+    past = read_past(files)
+    before = redactions_mark(files, mirror.agent)
+
+    def write() -> bytes:
+        from compactd.storage.locks import Lock, take_lock
+
+        known = Conversation(held)
+        described = [_describe(one, message) for one, message in zip(held, known.messages, strict=True)]
+        cut = cut_of(described)
+        if cut is None:
+            return b""
+        summary, shares = _write_summary(known, range(cut, len(held)), past, state, transcript)
+        lock = take_lock(files.path(".lock"))
+        if not isinstance(lock, Lock):
+            done.failed = "another hook of this session is running"
+            return b""
+        try:
+            if redactions_mark(files, mirror.agent) == before:
+                keys, count = known.keys[cut], state.compactions
+                write_prepared(
+                    files,
+                    PreparedSummary(summary=summary, first_kept=keys, compactions=count, shares=shares),
+                )
+        finally:
+            lock.release()
+        return msgspec.json.encode(ModuleAnswer(ready=True))
+
+    return write
+
+
+def _describe(held: MirroredMessage, message: Message) -> ModuleMessage:
+    """Describe a mirrored message as the module would."""
+    calls = tuple(block.call_id for block in message.content if isinstance(block, ToolCall))
+    results = tuple(block.call_id for block in message.content if isinstance(block, ToolResult))
+    return ModuleMessage(
+        role="assistant" if message.role == "assistant" else "user",
+        calls=calls,
+        results=results,
+        chars=held.tokens * CHARS_PER_TOKEN,
+        rigid=held.is_summary,
+    )
+
+
+def prepared_cut(messages: Sequence[ModuleMessage], first_kept: Collection[str]) -> int | None:
+    """Return the index of the first message after those of a prepared summary: the newest one with a key in
+    `first_kept`. None if it is not there, or if too much is newer. O(messages)."""
     used = 0
     for at in range(len(messages) - 1, 0, -1):
         used += messages[at].chars
         if messages[at].rigid or used > KEPT_TOKENS * CHARS_PER_TOKEN * MAX_PREPARED_KEPT:
             return None
-        if prepared.first_kept in _keys_of(messages[at]):
-            return at
+        if not any(key in first_kept for key in _keys_of(messages[at])):
+            continue
+        begin = at
+        while messages[at].role == "assistant" and begin and messages[begin - 1].role == "assistant":
+            begin -= 1
+        return begin or None
     return None
 
 

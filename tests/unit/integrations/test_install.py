@@ -286,7 +286,10 @@ def test_a_plugin_holds_the_hooks_that_install_writes(agent: str, folder: str) -
 
     text, _ = add_hooks("{}", WantedHooks(agent, "cd / && compactd", with_statusline=False))
 
-    assert json.loads((plugin / "hooks" / "hooks.json").read_text()) == json.loads(text)
+    written = json.loads((plugin / "hooks" / "hooks.json").read_text())
+    modules = written.pop("modules", [])
+    assert written == json.loads(text)
+    assert all((plugin / "hooks" / module).is_file() for module in modules)
     manifests = [json.loads(path.read_text()) for path in plugin.glob(".*-plugin/plugin.json")]
     assert [(one["name"], one["version"]) for one in manifests] == [("compactd", __version__)]
 

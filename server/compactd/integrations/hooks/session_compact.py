@@ -476,9 +476,8 @@ def _complete(
         folder=state.folder,
         most=options.most_chars,
     )
-    mirror.note_completed(summary.text, [known.held[at] for at in stayed])
+    mirror.note_completed(summary.text, [known.held[at] for at in stayed], lost.text)
     write_copies(files, tuple(key for at in stayed for key in known.keys[at]))
     state.kept = lost.kept
-    mirror.note_given_back(lost.text)
     done.did = f"added {len(lost.text):,} characters" if lost.text else "the agent's summary lost no facts"
     return msgspec.json.encode(ModuleAnswer(text=lost.text)) if lost.text else b""

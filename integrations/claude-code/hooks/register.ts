@@ -93,6 +93,15 @@ function staying(messages: readonly SessionMessage[], openFrom: number): Session
   return found
 }
 
+/** The path of the transcript; empty where Claude Code does not say it (2.1.290). compactd knows it from the hooks. */
+async function transcriptPath($: EngineInterface): Promise<string> {
+  try {
+    return (await $.session.info()).transcriptPath
+  } catch {
+    return ''
+  }
+}
+
 /** Asks compactd about the session. Returns its answer, or an empty object if it has none. */
 async function ask(
   $: EngineInterface,
@@ -100,11 +109,10 @@ async function ask(
   messages: readonly SessionMessage[],
   headChars: number,
 ): Promise<Answer> {
-  const info = await $.session.info()
   const question = {
     hook_event_name: 'session.compact',
     session_id: await $.session.id(),
-    transcript_path: info.transcriptPath,
+    transcript_path: await transcriptPath($),
     cwd: await $.session.cwd(),
     step,
     messages: messages.map((message) => described(message, headChars)),

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from compactd.integrations.hooks.events import HookEvent
@@ -170,6 +171,8 @@ def _answer(
     from compactd.storage.hook_files import MODULE
 
     state = load(files)
+    if event.kind == "module" and not event.transcript:
+        event = replace(event, transcript=state.place.path)
     if event.agent == "claude-code" and _note_mark(state, event):
         save(files, state)
     if event.is_inner or event.kind in ("fork_end", "inner_end"):

@@ -18,6 +18,8 @@ const TIMEOUT_MS = 1000 * (DEADLINE_S + 1)
 const PREPARE_PERCENT = 40
 /** After this many more tokens, it writes the summary again. */
 const PREPARE_TOKENS = 8000
+/** About so many of the newest messages stay when Claude Code compacts. */
+const NEWEST = 8
 /** How many characters of a text compactd needs to recognise a message. */
 const HEAD_CHARS = 400
 
@@ -176,6 +178,8 @@ export const register: Register = (on, options) => {
       const answer = await replaced($, e.messages, isOpen)
       if (answer !== undefined) return answer
     }
+    // What has to stay and cannot be repeated must not be touched. The hooks add what the summary lost.
+    if (!e.messages.slice(-NEWEST).every(isWhole)) return next(e)
     const begun = await ask($, 'begin', [], HEAD_CHARS).catch(() => ({ ready: false }))
     const done = await next(e)
     return begun.ready ? completed($, done, isOpen).catch(() => done) : done

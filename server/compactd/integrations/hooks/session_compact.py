@@ -215,11 +215,13 @@ def _replace(
     if prepared is None or cut is None:
         cut = cut_of(messages)
         if cut is None:
-            done.failed = "nothing can be removed"
+            done.did = (
+                "left the compaction to Claude Code, because no message before the newest can be removed"
+            )
             return b""
         known = Conversation(read_messages_file(files.path(".stretch"), state.stretch_bytes))
         if _is_behind(known, messages[:cut]):
-            done.failed = "the transcript does not contain the newest messages yet"
+            done.failed = "the compaction was left to Claude Code: its transcript is behind the conversation"
             return b""
         stay = known.find_kept(_keys_in(messages[cut:]), len(messages) - cut)
         summary, shares = _write_summary(known, stay, read_past(files), state, transcript)

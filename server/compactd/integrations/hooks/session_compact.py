@@ -118,9 +118,10 @@ def request_of(data: bytes) -> ModuleRequest | None:
 
 def answer_module(
     mirror: Mirror, files: HookStateFiles, data: bytes, transcript: str, options: Options, done: Done
-) -> bytes:
-    """Answer a question of the module about the session that `mirror` mirrors. Return the JSON to print, or
-    empty bytes if compactd has no answer.
+) -> bytes | Callable[[], bytes]:
+    """Answer a question of the module about the session that `mirror` mirrors. Return the JSON to print
+    (empty bytes if compactd has no answer), or a function that returns it and must be called without the
+    lock.
 
     `transcript` is the path of the transcript, which the mirror must have read to its end."""
     request = request_of(data)

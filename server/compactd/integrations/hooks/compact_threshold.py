@@ -46,7 +46,8 @@ def compact_threshold(window: int, environ: Mapping[str, str], folder: str) -> i
     is_enabled: bool | None = None
     for settings in _settings(environ, folder):
         if chosen is None:
-            chosen = _size(_decode(settings.autoCompactWindow, int | float | str))
+            given = settings.autoCompactWindow
+            chosen = _size(_decode(given, float) or _decode(given, str))
         if is_enabled is None:
             is_enabled = _decode(settings.autoCompactEnabled, bool)
     if is_enabled is False:

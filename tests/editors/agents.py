@@ -27,8 +27,8 @@ Json = dict[str, Any]
 
 
 def packages(agent: str, folder: Path | None = None) -> Path:
-    """Return the `node_modules` that the `setup.sh` beside the agent's tests filled. `folder` contains the
-    lock file; by default, the folder of that name beside this file. Skip the test if the agent was not
+    """Return the `node_modules` that the agent's `setup.sh` filled. `folder` contains the
+    lock file; by default, it is the folder of that name here. Skip the test if the agent was not
     installed."""
     lock = (folder or HERE / agent) / "package-lock.json"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]

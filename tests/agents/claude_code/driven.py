@@ -23,6 +23,7 @@ OLDEST, DOCUMENTED, NEWEST = VERSIONS
 MODEL = "claude-opus-4-6"
 THRESHOLD = 167_000
 """The prompt tokens from which Claude Code compacts by itself, with this model and its window of 200,000."""
+EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact", "PostCompact", "SubagentStop", "Stop")
 KEY = "dummy-key-0123456789-0123456789-0123456789"
 TOO_LONG = Overflow(requested=205_000, limit=200_000)
 SUMMARY = (
@@ -219,6 +220,22 @@ class ClaudeCode:
         text = self.settings.read_text()
         text = text.replace('hook claude-code"', f'{longer}"').replace('"timeout": 10', '"timeout": 60')
         self.settings.write_text(text)
+
+    def record_events(self) -> None:
+        """Add a hook to the settings that stores each event, for `events`."""
+        folder = self.home / "events"
+        folder.mkdir()
+        command = f'cat > "$(mktemp {folder}/$(date +%s.%N).XXXXXX)"'
+        settings = json.loads(self.settings.read_text()) if self.settings.exists() else {}
+        for event in EVENTS:
+            group = {"hooks": [{"type": "command", "command": command}]}
+            settings.setdefault("hooks", {}).setdefault(event, []).append(group)
+        self.settings.write_text(json.dumps(settings, indent=2))
+
+    @property
+    def events(self) -> list[Json]:
+        """The events since `record_events`, oldest first."""
+        return [json.loads(path.read_text()) for path in sorted((self.home / "events").iterdir())]
 
     def ask(self, prompt: str, *options: str, check: bool = True, resume: bool = True) -> Ran:
         """Give Claude Code a prompt, in the same session as the last one."""

@@ -64,8 +64,8 @@ IGNORED = (
     "hooks, a comment in them",
     "own hooks, commas and comments",
 )
-"""Those of `ODD` that Claude Code ignores, after compactd's hooks were added. With a trailing comma at the end
-alone, the file becomes strict JSON, because the hooks are added after that comma."""
+"""Those of `ODD` that Claude Code ignores after compactd's hooks were added. A file with only one trailing
+comma, the last one, becomes strict JSON, because the hooks are added after that comma."""
 
 BROKEN: dict[str, str] = {
     "a list": "[]\n",

@@ -133,7 +133,7 @@ class Session:
         if turn.role in ("assistant", "call"):
             block: dict = {"type": "text", "text": turn.text}
             if turn.role == "call":
-                name = "Bash" if "command" in turn.text else "Read"
+                name = next((tool for word, tool in _CLAUDES_TOOLS.items() if word in turn.text), "Read")
                 block = {"type": "tool_use", "id": turn.call_id, "name": name, "input": json.loads(turn.text)}
             message = {"id": f"m{self._number}", "role": "assistant", "model": "claude-opus-4-5"}
             usage = {"input_tokens": 10, "cache_read_input_tokens": 1000 * self._number}
@@ -174,6 +174,9 @@ def _codex(turn: Turn) -> dict:
             kind = "input_text" if turn.role == "user" else "output_text"
             return {"type": "message", "role": turn.role, "content": [{"type": kind, "text": turn.text}]}
 
+
+_CLAUDES_TOOLS = {"command": "Bash", '"todos"': "TodoWrite", '"old_string"': "Edit"}
+"""A word in the arguments of a call -> the tool of Claude Code that takes them."""
 
 STARTS = {"claude-code": "SessionStart", "codex": "SessionStart", "gemini-cli": "SessionStart"}
 PROMPTS = {"claude-code": "UserPromptSubmit", "codex": "UserPromptSubmit", "gemini-cli": "BeforeAgent"}

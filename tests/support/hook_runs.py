@@ -24,6 +24,8 @@ class Answer(NamedTuple):
     name: str
     """The name of the event that the answer is for."""
     done: Done
+    steering: str = ""
+    """What a summary must contain, which is no context."""
 
 
 def told(home: Path, agent: str, event: object, options: Options = PATIENT) -> Answer:
@@ -34,6 +36,9 @@ def told(home: Path, agent: str, event: object, options: Options = PATIENT) -> A
     answer = run(agent, data, options, time.monotonic(), done, environ)
     if not answer:
         return Answer("", "", done)
+    if not answer.startswith(b"{"):
+        # What steers a summary is plain text.
+        return Answer("", "", done, answer.decode())
     assert answer.endswith(b"}\n")
     assert answer.count(b"\n") == 1
     inner = json.loads(answer)["hookSpecificOutput"]

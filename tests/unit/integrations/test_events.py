@@ -61,6 +61,12 @@ RECORDED = [
         "end",
         "",
     ),
+    (
+        "claude-code",
+        {**CLAUDE, "hook_event_name": "SubagentStop", "agent_id": "a", "agent_type": ""},
+        "fork_end",
+        "",
+    ),
     ("claude-code", {**CLAUDE, "hook_event_name": "SessionEnd", "reason": "clear"}, "end", ""),
     # Claude Code of 2025: without cwd, source or permission_mode.
     (

@@ -360,8 +360,10 @@ def test_the_programs_own_rows_are_not_given_back(tmp_path: Path) -> None:
         texts.append(agent.prompt().text)
 
     assert [LIMIT in text for text in texts] == [True, True]
-    traces = ("wrapper_of_commands", "src/program/", "/compact", "command-", "task-", "Never run the tests")
+    traces = ("wrapper_of_commands", "src/program/", "/compact", "command-", "task-")
     assert [trace for trace in traces for text in texts if trace in text] == []
+    reported = [line for text in texts for line in text.split("\n") if "Never run the tests" in line]
+    assert [line for line in reported if "(tool) " not in line] == []
 
 
 HOSTILE = (

@@ -142,3 +142,47 @@ def test_rows_that_claude_code_writes_again_are_not_stored_again(tmp_path: Path)
 
 def test_nothing_is_lost_of_what_stayed_whole() -> None:
     assert find_lost((), SUMMARY, LONG).text == ""
+
+
+def compacted_in_real_order(agent: Agent, summary: str, kept: tuple[str, ...] = ()) -> str:
+    """Compact as Claude Code does: the record comes after the events. Return what the hook gave back."""
+    agent.before()
+    raw = f"<analysis>x</analysis>\n<summary>\n{summary}\n</summary>"
+    agent.at("SubagentStop", agent_id="f", agent_type="", last_assistant_message=raw)
+    text = agent.start("compact").text
+    agent.at("PostCompact", trigger="auto", compact_summary=raw)
+    agent.session.compact(summary, kept=kept)
+    return text
+
+
+def test_what_the_record_names_later_is_not_forgotten(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    compacted_with_kept(agent)
+
+    first = compacted_in_real_order(agent, SUMMARY, kept=agent.session.last_ids(2))
+    agent.session.say(Turn("assistant", "something else"))
+    agent.stop()
+    second = compacted_in_real_order(agent, "The second.")
+
+    assert KEPT in first
+    assert KEPT.replace("lives", "stays") not in first
+    assert "(tool) The kept_answer_name" not in second
+    assert "The kept_answer_name" in second
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_compaction_after_which_nothing_was_said_is_not_counted_again(
+    tmp_path: Path, *, is_recorded: bool
+) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.session.say(Turn("user", "Hello there."), Turn("assistant", "Hello to you, how are things going?"))
+    files = files_of({"COMPACTD_HOME": str(tmp_path / "data")}, "claude-code", agent.session.session_id)
+
+    before = agent.session.path.read_bytes()
+    texts = []
+    for _ in range(2):
+        texts.append(compacted_in_real_order(agent, "They greeted each other."))
+        if not is_recorded:
+            agent.session.path.write_bytes(before)
+
+    assert (texts, load(files).compactions) == (["", ""], 1)

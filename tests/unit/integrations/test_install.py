@@ -8,12 +8,13 @@ import re
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactd import __version__
-from compactd.integrations.hooks.install import CannotChange, install, uninstall
+from compactd.integrations.hooks.install import CannotChange, _record_of, install, uninstall
 from compactd.integrations.hooks.settings_change import (
     EVENTS,
     WantedHooks,
@@ -21,7 +22,7 @@ from compactd.integrations.hooks.settings_change import (
     settings_path,
     without_hooks,
 )
-from compactd.integrations.hooks.settings_text import parse
+from compactd.integrations.hooks.settings_text import at_path, parse, without_member
 from tests.support.agent_transcripts import AGENTS
 from tests.support.command_line import run
 from tests.support.examples import examples
@@ -375,3 +376,72 @@ def test_what_an_earlier_version_kept_of_the_settings_is_given_back(
 
     assert (path.read_text() if path.exists() else None) == before
     assert not kept.exists()
+
+
+def steering_flags(text: str) -> list[tuple[str, bool]]:
+    """Return the events whose command does, or does not, say what a summary must contain."""
+    hooks = json.loads(text)["hooks"]
+    commands = [(event, group["hooks"][0]["command"]) for event, groups in hooks.items() for group in groups]
+    return [(event, command.endswith(" hook claude-code --no-steer")) for event, command in commands]
+
+
+def test_steering_is_switched_off_at_one_event_and_on_again_and_uninstalled(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{\n   "model": "opus"\n}\n\n')
+    before = path.read_bytes()
+    flags, texts = [], []
+    for options in ((), ("--no-steer",), (), ("--steer",)):
+        run(tmp_path, "install", "claude-code", *options)
+        flags.append(dict(steering_flags(path.read_text())))
+        texts.append(path.read_bytes())
+
+    wrong = run(tmp_path, "install", "claude-code", "--steer", "--no-steer")
+    run(tmp_path, "uninstall", "claude-code")
+
+    assert [one["PreCompact"] for one in flags] == [False, True, True, False]
+    assert [event for one in flags for event, off in one.items() if off and event != "PreCompact"] == []
+    assert (texts[0], texts[1]) == (texts[3], texts[2])
+    assert wrong.code == 1
+    assert path.read_bytes() == before
+
+
+def test_steering_that_is_off_from_the_start_is_uninstalled_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"hooks":{"PreCompact":[{"hooks":[{"type":"command","command":"own"}]}]}}')
+    before = path.read_bytes()
+
+    run(tmp_path, "install", "claude-code", "--no-steer")
+    flags = steering_flags(path.read_text())
+    run(tmp_path, "uninstall", "claude-code")
+
+    assert [off for event, off in flags if event == "PreCompact"] == [False, True]
+    assert path.read_bytes() == before
+
+
+def test_an_installation_of_an_earlier_release_gets_the_new_event(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{\n  "model": "opus"\n}\n')
+    before = path.read_bytes()
+    told = wanted("claude-code")
+    install(path, told, environ(tmp_path))
+    hooks = at_path(parse(path.read_text()), ("hooks",))
+    assert hooks is not None
+    event = hooks.find("SubagentStop")
+    assert event is not None
+    older = without_member(path.read_text(), hooks, event).encode()
+    path.write_bytes(older)
+    record = _record_of(path, (), before, older, told)
+    kept = tmp_path / "data" / "hooks" / "claude-code.installed"
+    kept.write_bytes(msgspec.json.encode(record))
+
+    change = install(path, told, environ(tmp_path))
+    now = json.loads(path.read_text())["hooks"]
+    uninstall(path, "claude-code", environ(tmp_path))
+
+    assert change.is_needed
+    assert set(now) == set(EVENTS["claude-code"])
+    assert all(len(groups) == 1 for groups in now.values())
+    assert path.read_bytes() == before

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.integrations.hooks.statusline import BUFFER, Fill, line, status_line
+from compactd.integrations.hooks.compact_threshold import BUFFER, compact_threshold
+from compactd.integrations.hooks.statusline import Fill, line, status_line
 from tests.support.agent_transcripts import Turn, past
 from tests.support.examples import examples
 from tests.support.hook_runs import Agent, ended, spawned
+from tests.support.recorded_claude import RECORDINGS, needs_recordings
 
 ID = "5c5cb639-aaaa"
 WINDOW = {
@@ -105,7 +107,10 @@ def test_what_the_last_compaction_kept_is_shown_until_the_next(tmp_path: Path) -
 
 
 def test_the_line_is_yellow_near_the_threshold_and_red_beyond_it() -> None:
-    texts = [status_line(Fill(used=used, window=200_000), colour=True) for used in (80_000, 160_000, 170_000)]
+    texts = [
+        status_line(Fill(used=used, window=200_000, threshold=167_000), colour=True)
+        for used in (80_000, 160_000, 170_000)
+    ]
 
     assert texts == [
         "ctx 40 % · 80k/200k",
@@ -158,3 +163,100 @@ def test_the_command_prints_one_line_and_succeeds(tmp_path: Path) -> None:
 
 def runs(told: bytes) -> tuple[tuple[tuple[str, ...], bytes], ...]:
     return ((("claude-code",), told), (("claude-code",), b"no json"), ((), b""))
+
+
+def played(home: Path, scenario: str, numbers: range, **environ: str) -> list[str]:
+    """Return the lines for recorded input, with a hook at each prompt in between."""
+    assert RECORDINGS is not None
+    lines = []
+    for number in numbers:
+        data = (RECORDINGS / "2.1.330" / scenario / "statusline" / f"{number:03}.json").read_bytes()
+        told = {"COMPACTD_HOME": str(home / "data"), "HOME": str(home), "NO_COLOR": "1", **environ}
+        session_id = json.loads(data)["session_id"]
+        here = {"cwd": str(home), "workspace": None, "cost": None}
+        lines.append(line("claude-code", json.dumps({**json.loads(data), **here}).encode(), told))
+        Agent("claude-code", home, session_id).prompt()
+    return lines
+
+
+@needs_recordings
+def test_zeros_after_a_compaction_are_no_fill_and_no_beginning(tmp_path: Path) -> None:
+    lines = played(tmp_path, "terminal-manual-then-auto", range(3))
+
+    assert lines == [
+        "ctx – · 200k",
+        "ctx 15 % · 30k/200k",
+        "ctx 86 % · 172k/200k · compacts next",
+    ]
+
+
+@needs_recordings
+def test_the_window_that_the_user_set_is_counted(tmp_path: Path) -> None:
+    lines = played(
+        tmp_path, "terminal-window-100k-clear-fork", range(1, 5), CLAUDE_CODE_AUTO_COMPACT_WINDOW="100k"
+    )
+
+    assert lines == [
+        "ctx 25 % · 50k/200k",
+        "ctx 28 % · 55k/200k",
+        "ctx 30 % · 60k/200k · compacts in ~1 turn",
+        "ctx 35 % · 70k/200k · compacts next",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("environ", "settings", "threshold"),
+    [
+        ({}, {}, 167_000),
+        ({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000"}, {}, 67_000),
+        ({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100k"}, {"autoCompactWindow": 150_000}, 67_000),
+        ({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "much"}, {}, 167_000),
+        ({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "1m"}, {}, 167_000),
+        ({"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "50"}, {}, 90_000),
+        ({"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "nan"}, {}, 167_000),
+        ({"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "99"}, {}, 167_000),
+        ({}, {"autoCompactWindow": 100_000}, 67_000),
+        ({}, {"autoCompactWindow": "auto"}, 167_000),
+        ({}, {"autoCompactWindow": {"default": 1}}, 167_000),
+        ({}, {"autoCompactEnabled": False}, None),
+        ({}, {"autoCompactEnabled": True}, 167_000),
+        ({"DISABLE_AUTO_COMPACT": "1"}, {}, None),
+        ({"DISABLE_COMPACT": "false"}, {}, 167_000),
+    ],
+)
+def test_the_users_settings_move_the_threshold(
+    tmp_path: Path, environ: dict[str, str], settings: dict[str, object], threshold: int | None
+) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text(json.dumps(settings))
+
+    assert compact_threshold(200_000, {"HOME": str(tmp_path), **environ}, "") == threshold
+
+
+def test_the_projects_settings_count_more_than_the_users(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    for folder, size in ((tmp_path, 150_000), (project, 100_000)):
+        (folder / ".claude").mkdir(parents=True)
+        (folder / ".claude" / "settings.json").write_text(json.dumps({"autoCompactWindow": size}))
+    (project / ".claude" / "settings.local.json").write_text("no json")
+
+    assert compact_threshold(200_000, {"HOME": str(tmp_path)}, str(project)) == 67_000
+
+
+def test_nothing_is_said_of_a_compaction_where_there_is_none(tmp_path: Path) -> None:
+    environ = {"COMPACTD_HOME": str(tmp_path / "data"), "HOME": str(tmp_path), "DISABLE_AUTO_COMPACT": "1"}
+    full = {**WINDOW, "current_usage": {"input_tokens": 190_000}}
+    data = json.dumps({"session_id": ID, "context_window": full}).encode()
+
+    assert line("claude-code", data, environ) == "\x1b[33mctx 95 % · 190k/200k\x1b[0m"
+
+
+def test_a_model_that_goes_on_beyond_the_threshold_is_not_said_to_compact_next(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    lines = []
+    for used in (150_000, 170_000, 170_000, 191_000, 192_000):
+        agent.prompt()
+        lines.append(shown(tmp_path, context_window={**WINDOW, "current_usage": {"input_tokens": used}}))
+
+    assert ["compacts next" in line for line in lines] == [False, True, True, False, False]
+    assert lines[-1] == "ctx 96 % · 192k/200k"

@@ -9,7 +9,7 @@ import time
 
 from msgspec import to_builtins
 
-from compactd.cli.framework.command import Argument, Option, help_only
+from compactd.cli.framework.command import Argument, Flag, Option, help_only
 from compactd.cli.framework.exit_codes import DONE, FAILED
 from compactd.cli.framework.page import Page, plural
 from compactd.integrations.hooks.events import AGENTS
@@ -21,8 +21,9 @@ from compactd.storage.write_access import exposed_data
 ABOUT = """\
 Agents run this command when an event occurs. It reads the event from standard input
 and copies the session into compactd's folder. After a compaction by the agent, it
-prints the facts that the agent's summary lost; the agent adds them to its context. In
-every other case it prints nothing. Its exit code is always 0.
+prints the facts that the agent's summary lost; the agent adds them to its context.
+Before a compaction of Claude Code, it prints what the summary must contain. In every
+other case it prints nothing. Its exit code is always 0.
 
 `compactd install AGENT` adds it to the agent's settings. What it did and what failed
 is logged; `compactd doctor --hooks` shows the log.
@@ -82,6 +83,7 @@ COMMAND = help_only(
     params=(
         Argument("agent", f"{', '.join(AGENTS)}", choices=AGENTS),
         Option("--limit", "the most characters that are printed (9,500)", metavar="CHARS"),
+        Flag("--no-steer", "do not print what a summary of Claude Code must contain"),
         Option("--deadline", "seconds after which it stops, whatever it is doing (2)", metavar="SECONDS"),
     ),
     examples=(("compactd hook claude-code < event.json", "run it as Claude Code does"),),

@@ -51,6 +51,8 @@ class Options(Struct, frozen=True, kw_only=True):
     agent: AgentName
     dry_run: bool
     no_statusline: bool
+    steer: bool
+    no_steer: bool
     settings: str | None
 
 
@@ -72,7 +74,10 @@ def run(options: Options, page: Page) -> int:
     """Add the hooks and show the change."""
     agent = options.agent
     path = settings_place(agent, options.settings)
-    wanted = WantedHooks(agent, program(), with_statusline=not options.no_statusline)
+    if options.steer and options.no_steer:
+        raise CommandError("--steer and --no-steer exclude each other.", hint="Give one of them.")
+    steers = True if options.steer else False if options.no_steer else None
+    wanted = WantedHooks(agent, program(), with_statusline=not options.no_statusline, steers=steers)
     try:
         change = install(path, wanted, os.environ, dry_run=options.dry_run)
     except CannotChange as error:
@@ -152,6 +157,8 @@ COMMAND = Command(
         Argument("agent", ", ".join(AGENTS), choices=AGENTS),
         Flag("--dry-run", "only show the change"),
         Flag("--no-statusline", "do not change Claude Code's status line"),
+        Flag("--steer", "say what a summary of Claude Code must contain, before it is written (default)"),
+        Flag("--no-steer", "do not say it"),
         SETTINGS,
     ),
     examples=(

@@ -192,7 +192,8 @@ def _author_of_attachment(row: dict[str, Raw], attachment: dict[str, Raw], text:
     return author_of_row(named, text, after_result=True)
 
 
-def _is_by_program(text: str) -> bool:
+def is_by_program(text: str) -> bool:
+    """Return whether a program wrote the whole message that begins with `text`, by its form. O(1)."""
     return _author_of_form(text) is not None
 
 
@@ -290,7 +291,7 @@ class ClaudeCodeReader:
         self._by_plugin = _PluginCompaction()
         self._billed: set[str] = set()
         self._answer: _Answer | None = None
-        self._queue = Queue(_is_by_program, between.queue)
+        self._queue = Queue(is_by_program, between.queue)
         self._has_waited = False
         """Whether an answer was already added before the messages that still wait for their place."""
         self._is_after_result = False

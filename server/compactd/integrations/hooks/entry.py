@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import sys
 
+_FLAGS = ("--no-steer",)
+"""Options without a value."""
+
 
 def hook(arguments: list[str]) -> int:
-    """Run `compactd hook AGENT [--limit CHARS] [--deadline SECONDS]`. Always return 0."""
+    """Run `compactd hook AGENT [--limit CHARS] [--deadline SECONDS] [--no-steer]`. Always return 0."""
     _load_msgspec()
     from compactd.integrations.hooks.hook import DEADLINE_S, MAX_PAYLOAD_CHARS, Options, main
 
@@ -16,6 +19,7 @@ def hook(arguments: list[str]) -> int:
     options = Options(
         deadline_s=min(60.0, max(0.1, given.get("--deadline", DEADLINE_S))),
         most_chars=int(min(1_000_000, max(0, given.get("--limit", MAX_PAYLOAD_CHARS)))),
+        steers="--no-steer" not in given,
     )
     return main(agent, options)
 
@@ -52,6 +56,9 @@ def _read(arguments: list[str]) -> tuple[str, dict[str, float]]:
     for argument in rest:
         if not argument.startswith("-"):
             agent = agent or argument
+            continue
+        if argument in _FLAGS:
+            given[argument] = 1
             continue
         name, equals, value = argument.partition("=")
         try:

@@ -15,9 +15,10 @@ from msgspec import Raw, Struct
 AgentName = Literal["claude-code", "codex", "gemini-cli"]
 AGENTS: Final[tuple[AgentName, ...]] = ("claude-code", "codex", "gemini-cli")
 
-HookEventKind = Literal["start", "prompt", "before", "after", "end", "other"]
-"""What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, or
-the `end` of a turn or session.
+HookEventKind = Literal["start", "prompt", "before", "fork_end", "after", "end", "inner_end", "other"]
+"""What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, the
+end of the fork that may have written its summary (`fork_end`), the `end` of a turn or session, or the end of
+a sub-agent (`inner_end`).
 """
 
 _KINDS: Final[dict[str, HookEventKind]] = {
@@ -31,6 +32,7 @@ _KINDS: Final[dict[str, HookEventKind]] = {
     "stop": "end",
     "afteragent": "end",
     "sessionend": "end",
+    "subagentstop": "inner_end",
 }
 _NAMES: Final = {
     "sessionstart": "SessionStart",
@@ -40,6 +42,8 @@ _NAMES: Final = {
 """Events whose answer may contain context, spelled as the agents spell them."""
 
 MAX_EVENT_ID_CHARS: Final = 256
+MAX_PROMPT_CHARS: Final = 256
+"""How many characters of a prompt are read. They show whether a program wrote it."""
 
 
 def agent_of(name: str) -> AgentName | None:
@@ -63,7 +67,14 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     source: str = ""
     """Why the session started: `startup`, `resume`, `clear`, `compact` or `fork`; empty for other events."""
     summary: str = ""
-    """The agent's summary, in an event after a compaction; empty if the agent does not pass it."""
+    """The agent's summary as its context gets it, in an event after a compaction or at the end of a fork;
+    empty if the agent does not pass it."""
+    prompt: str = ""
+    """The beginning of the prompt, in a `prompt` event."""
+    prompt_id: str = ""
+    """Identifies the prompt during which the event happened; empty if the agent does not say."""
+    agent_id: str = ""
+    """The sub-agent whose event it is; empty for the session's own."""
     is_inner: bool = False
     """Whether the event is a sub-agent's, whose messages are not part of the session."""
 
@@ -77,17 +88,44 @@ def event_of(agent: AgentName, data: bytes) -> HookEvent | None:
     key = said.replace("_", "").replace("-", "").lower()
     session_id = _text(given, "session_id", "sessionId", "thread_id", "thread-id", "conversation_id")
     transcript = _text(given, "transcript_path", "transcriptPath", "rollout_path")
+    kind = _KINDS.get(key, "other")
+    agent_id = _text(given, "agent_id", "agentId")
+    is_inner = bool(agent_id or _text(given, "parent_session_id"))
+    if kind == "inner_end" and _is_fork(agent, given):
+        kind, is_inner = "fork_end", False
     return HookEvent(
         agent=agent,
-        kind=_KINDS.get(key, "other"),
+        kind=kind,
         name=_NAMES.get(key, ""),
         session_id=session_id if _is_id(session_id) else "",
         transcript=transcript if _is_place(transcript) else "",
         cwd=_text(given, "cwd", "working_directory", "workspace"),
         source=_text(given, "source").lower(),
-        summary=_text(given, "compact_summary", "compactSummary", "summary"),
-        is_inner=bool(_text(given, "agent_id", "agentId", "parent_session_id")),
+        summary=_summary(agent, kind, given),
+        prompt=_text(given, "prompt")[:MAX_PROMPT_CHARS] if kind == "prompt" else "",
+        prompt_id=_text(given, "prompt_id"),
+        agent_id=agent_id[:MAX_EVENT_ID_CHARS],
+        is_inner=is_inner,
     )
+
+
+def _is_fork(agent: AgentName, given: dict[str, Raw]) -> bool:
+    """Return whether a sub-agent that ended was a fork of the session: its type is empty (Claude Code
+    2.1.197, 2.1.240 and 2.1.330, run 2026-11).
+    """
+    return agent == "claude-code" and bytes(given.get("agent_type", b"")) == b'""'
+
+
+def _summary(agent: AgentName, kind: HookEventKind, given: dict[str, Raw]) -> str:
+    if kind not in ("after", "fork_end"):
+        return ""
+    names = ("compact_summary", "compactSummary", "summary")
+    text = _text(given, *(("last_assistant_message",) if kind == "fork_end" else names))
+    if agent != "claude-code" or "<" not in text:
+        return text
+    from compactd.integrations.hooks.agent_summary import without_analysis
+
+    return without_analysis(text)
 
 
 def _is_id(text: str) -> bool:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from compactd.integrations.hooks.events import HookEvent
-    from compactd.integrations.hooks.hook_state import HookStateFiles
+    from compactd.integrations.hooks.hook_state import HookState, HookStateFiles
     from compactd.integrations.hooks.mirror import Mirror
     from compactd.integrations.hooks.transcripts import Transcript
 
@@ -51,6 +51,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
     deadline_s: float = DEADLINE_S
     most_chars: int = MAX_PAYLOAD_CHARS
+    steers: bool = True
+    """Whether the hook tells the model that writes the summary what it has to contain."""
 
 
 class Done(Struct, kw_only=True):
@@ -129,7 +131,7 @@ def run(
         done.failed = "stdin contained no event (a JSON object)"
         return b""
     done.event, done.session = event.kind, event.session_id[:8]
-    if event.kind == "other" or event.is_inner or not event.session_id:
+    if event.kind == "other" or not event.session_id or (event.is_inner and known != "claude-code"):
         return b""
     from compactd.integrations.hooks.hook_state import files_of
     from compactd.storage.files import make_folder
@@ -162,15 +164,20 @@ def _answer_locked(
 
 def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done) -> bytes:
     from compactd.integrations.hooks.hook_state import forget_old, load, save
-    from compactd.integrations.hooks.mirror import Mirror
 
     state = load(files)
+    if event.agent == "claude-code" and _note_mark(state, event):
+        save(files, state)
+    if event.is_inner or event.kind in ("fork_end", "inner_end"):
+        return b""
+    from compactd.integrations.hooks.mirror import Mirror
+
     if not state.session_id:
         state.session_id, state.folder = event.session_id, event.cwd
         forget_old(files.folder, time.time())
     mirror = Mirror(event.agent, files, state)
     _mirror(mirror, event, options, began, done)
-    if event.kind == "prompt":
+    if event.kind == "prompt" and _is_typed(event):
         state.turns += 1
     text = ""
     if event.name and state.is_pending and event.source != "clear":
@@ -186,7 +193,43 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
+    if event.kind == "before" and event.agent == "claude-code" and options.steers:
+        return _steer(mirror, files, done)
     return _with_context(event, text) if text else b""
+
+
+def _steer(mirror: Mirror, files: HookStateFiles, done: Done) -> bytes:
+    """Return what the summary has to contain, as plain text: Claude Code refuses JSON at this event."""
+    from compactd.integrations.hooks.hook_state import read_messages_file
+    from compactd.integrations.hooks.steering import steering_text
+
+    state = mirror.state
+    text = steering_text(read_messages_file(files.path(".stretch"), state.stretch_bytes), state.folder)
+    if text:
+        done.did = f"said what the summary must contain, in {len(text):,} characters"
+    return f"{text}\n".encode("utf-8", "replace") if text else b""
+
+
+def _note_mark(state: HookState, event: HookEvent) -> bool:
+    """Record what the event says about a compaction that is not done yet. Return whether that changed
+    `state`.
+    """
+    from compactd.integrations.hooks.compaction_mark import note
+
+    before = (state.mark, state.inner)
+    note(state, event, time.time())
+    return (state.mark, state.inner) != before
+
+
+def _is_typed(event: HookEvent) -> bool:
+    """Return whether a person wrote the prompt. Claude Code also sends the event for prompts of its own, such
+    as the report of a background task (2.1.330, run 2026-11).
+    """
+    if event.agent != "claude-code" or not event.prompt.lstrip().startswith(("<", "[", "Another ")):
+        return True
+    from compactd.formats.agents.claude_code import is_by_program
+
+    return not is_by_program(event.prompt)
 
 
 def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, done: Done) -> None:
@@ -216,8 +259,11 @@ def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, do
         if event.kind == "after":
             mirror.note_compaction(event.summary)
         if event.kind == "start" and event.source == "compact":
-            mirror.note_start()
-            if transcript is not None:
+            from compactd.integrations.hooks.compaction_mark import take_summary
+
+            mirror.note_start(take_summary(mirror.state, event, time.time()))
+            if transcript is not None and event.agent != "claude-code":
+                # Claude Code writes the record of the compaction after this event.
                 _wait_for(mirror, transcript, options, began)
     finally:
         if transcript is not None:
@@ -259,6 +305,7 @@ def _restore(mirror: Mirror, files: HookStateFiles, event: HookEvent, options: O
         state.summary,
         state.stays,
         stayed=state.stayed,
+        is_told=state.is_told,
         folder=state.folder,
         most=options.most_chars,
         count=size_bytes if event.agent == "codex" else characters,

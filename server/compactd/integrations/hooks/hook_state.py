@@ -19,6 +19,7 @@ from msgspec import Struct
 from compactd import __version__
 from compactd.core.extract.facts import Facts
 from compactd.formats.agents.claude_code_queue import Between
+from compactd.integrations.hooks.compaction_mark import CompactionMark
 from compactd.storage import files
 from compactd.storage.hook_files import FOLDER
 from compactd.storage.paths import data_folder, file_stem
@@ -123,6 +124,10 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     before the last compaction or contain its summary.
     """
     gone_bytes: int = 0
+    mark: CompactionMark | None = None
+    """The compaction that has begun, if the agent says so before it is done."""
+    inner: dict[str, float] = msgspec.field(default_factory=dict)
+    """Sub-agent -> the Unix time at which it began to compact its own conversation, until that is done."""
 
 
 class MirroredMessage(Struct, frozen=True, array_like=True):

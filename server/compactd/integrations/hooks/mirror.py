@@ -16,6 +16,7 @@ from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.core.tokens.counting import Chars4, message_tokens
+from compactd.formats.messages.neutral import decode_message
 from compactd.formats.messages.neutral_out import encode_message
 from compactd.integrations.hooks.events import AgentName
 from compactd.integrations.hooks.hook_state import (
@@ -33,12 +34,13 @@ from compactd.integrations.hooks.mirror_journal import MirrorJournal
 from compactd.integrations.hooks.transcript_steps import (
     ANSWERS,
     BOUNDARIES,
+    RESTORED_ID,
     CompactionStep,
     MessageStep,
     quotations,
     steps_of,
     with_call_names,
-    without_restored,
+    worth_restoring,
 )
 from compactd.integrations.hooks.transcripts import CHUNK, MAX_TRANSCRIPT_LINE, Transcript, TranscriptPiece
 from compactd.protocol.messages import Message, Meta, Text, ToolResult
@@ -193,7 +195,7 @@ class Mirror:
             entry_id = self._journal.add(message, raw, tokens, message.id)
             self._ids.append(key)
         self._answers += message.role == "assistant"
-        said = without_restored(message) if learn and not _is_of_a_program(message) else None
+        said = worth_restoring(message) if learn else None
         if said is not None:
             raw = raw if said is message else encode_message(said)
             self._stretch.append(frame_message(self._mirrored_message(entry_id, said, raw, tokens)))
@@ -264,6 +266,10 @@ class Mirror:
             self._set_summary(step.summary, step.stays)
         if self.state.is_pending:
             self._kept_messages(step)
+        elif not is_new and self.state.gone_bytes:
+            self._kept_messages(step)
+            self._keep_as_carried()
+            self._drop_gone()
         self._is_behind = True
         # After a compaction, Gemini CLI adds an answer in which its model acknowledges the summary.
         self._answers = -1 if self.agent == "gemini-cli" else 0
@@ -273,9 +279,15 @@ class Mirror:
         if (self._note_announcement("after") or not self.state.is_told) and summary:
             self._set_summary(summary, "")
 
-    def note_start(self) -> None:
-        """Handle the start event that an agent sends after a compaction."""
-        self._note_announcement("start")
+    def note_start(self, summary: str) -> None:
+        """Handle the start event that an agent sends after a compaction. `summary`: the agent's summary, if
+        an earlier event passed it.
+        """
+        is_new = self._note_announcement("start")
+        if summary and (is_new or (self.state.is_pending and not self.state.is_told)):
+            self._set_summary(summary, "")
+        if is_new and self.agent == "claude-code":
+            self._assume_kept()
 
     def clear(self) -> None:
         """Handle the start event of an empty context: nothing of the previous messages has to be restored."""
@@ -351,15 +363,15 @@ class Mirror:
         tokens = self._counter.count(summary)
         entry_id = f"{name}{self.state.compactions}"
         self._stretch.append(frame_message(self._mirrored_message(entry_id, message, raw, tokens)))
-        self._flush()
-        self.state.carried_bytes = self.state.stretch_bytes
+        self._keep_as_carried()
 
     def _kept_messages(self, step: CompactionStep) -> None:
         """Handle the messages of which the record of a compaction says that they stayed in the context."""
         state = self.state
         if not self._left and state.gone_bytes and self.agent in REPEATERS:
             # An earlier run handled the compaction.
-            self._left = by_client_id(read_messages_file(self._files.path(".gone"), state.gone_bytes))
+            gone = read_messages_file(self._files.path(".gone"), state.gone_bytes)
+            self._left = by_client_id(one for one in gone if one.entry_id not in state.stayed)
         names = list(self._left)
         kept = list(step.kept)
         if step.first_kept in self._left:
@@ -369,15 +381,39 @@ class Mirror:
             if client_id in self._left:
                 self._note_stayed(self._left.pop(client_id))
 
+    def _assume_kept(self) -> None:
+        """Handle the messages that Claude Code is known to keep before its record says so: the model's last
+        answer, and the tool results after it (2.1.197, 2.1.240 and 2.1.330, run 2026-11).
+
+        It may keep more. "Summarize from here" keeps none of them, which no event says.
+        """
+        newest: list[str] = []
+        for client_id, held in reversed(self._left.items()):
+            role = decode_message(held.message).role
+            if role in ("assistant", "tool"):
+                newest.append(client_id)
+            if role == "assistant":
+                break
+        else:
+            return
+        for client_id in reversed(newest):
+            self._note_stayed(self._left.pop(client_id))
+        self._keep_as_carried()
+
+    def _keep_as_carried(self) -> None:
+        """Count everything in the stretch as coming from before the last compaction."""
+        self._flush()
+        self.state.carried_bytes = self.state.stretch_bytes
+
     def _note_stayed(self, held: MirroredMessage) -> None:
         """Add a message from before the compaction to the new stretch (the messages in the agent's context
         now), because it stayed there.
         """
-        from compactd.formats.messages.neutral import decode_message
-
         state = self.state
         state.stayed.append(held.entry_id)
         self._stretch.append(frame_message(held))
+        if not state.is_pending:
+            return
         text = join_text_blocks(decode_message(held.message).content)
         state.stays = f"{state.stays}\n{text}"[:MAX_SUMMARY_CHARS] if text else state.stays
 
@@ -396,12 +432,17 @@ class Mirror:
 
     def note_given_back(self, text: str) -> None:
         """Record that the facts of the last compaction were restored as `text`, or that there were none."""
-        self._carry_over(quotations(text), "back-")
+        self._carry_over(quotations(text), RESTORED_ID)
         self._settle()
 
     def _settle(self) -> None:
         self.state.is_pending = False
         self.state.summary = self.state.stays = ""
+        if self.agent != "claude-code" or self.state.counts.get("record", 0) >= self.state.compactions:
+            self._drop_gone()
+        # Otherwise the record will say which of the removed messages stayed.
+
+    def _drop_gone(self) -> None:
         self.state.stayed = []
         self.state.gone_bytes = 0
         self._files.path(".gone").unlink(missing_ok=True)
@@ -439,13 +480,3 @@ class Mirror:
             return set()
         found.frombytes(data[: len(data) // 8 * 8])
         return set(found)
-
-
-def _is_of_a_program(message: Message) -> bool:
-    """Return whether an agent's program wrote the message in the user's role.
-
-    Examples are Claude Code's messages around a command, and what Codex puts before each context. They are
-    never worth restoring.
-    """
-    meta = message.meta
-    return message.role == "user" and meta is not None and meta.synthetic and not is_summary(message)

@@ -30,10 +30,14 @@ TIMEOUT_S: Final = 10
 """Seconds after which the agent ends the hook. The hook ends itself long before."""
 
 EVENTS: Final[dict[AgentName, tuple[str, ...]]] = {
-    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
+    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "PostCompact"),
     "codex": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
     "gemini-cli": ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress"),
 }
+NO_STEER: Final = "--no-steer"
+STEERS_AT: Final = "PreCompact"
+"""The event at which compactd says what a summary must contain."""
+_NO_STEER = re.compile(rf"\s+{NO_STEER}\b")
 _HOOK_COMMAND = re.compile(
     r"compactd(?:\.exe)?['\"]?(?:\s+-m\s+compactd)?\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b"
 )
@@ -59,6 +63,10 @@ class WantedHooks(Struct, frozen=True):
     program: str
     """The command that starts `compactd`, quoted for a shell."""
     with_statusline: bool = True
+    steers: bool | None = None
+    """Whether compactd says what a summary of Claude Code must contain; None keeps what the settings say.
+    Without settings it does.
+    """
 
 
 def settings_path(agent: AgentName, environ: Mapping[str, str]) -> Path:
@@ -92,6 +100,7 @@ def add_hooks(text: str, wanted: WantedHooks) -> tuple[str, tuple[str, ...]]:
         )
     for event in EVENTS[wanted.agent]:
         text = _with_hook(text, event, wanted)
+    text = _with_steering(text, wanted)
     if wanted.agent == "claude-code" and wanted.with_statusline:
         present = parse(text).find("statusLine")
         if present is None:
@@ -116,6 +125,20 @@ def _is_strict_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _with_steering(text: str, wanted: WantedHooks) -> str:
+    """Return the settings `text` in which compactd's command at PreCompact steers, or does not."""
+    if wanted.agent != "claude-code" or wanted.steers is None:
+        return text
+    groups = at_path(parse(text), ("hooks", STEERS_AT))
+    places = range(groups.start, groups.end) if groups is not None else range(0)
+
+    def steered(command: str) -> str:
+        plain = _NO_STEER.sub("", command)
+        return plain if wanted.steers else _HOOK_COMMAND.sub(lambda m: f"{m[0]} {NO_STEER}", plain, count=1)
+
+    return _rewrite(text, steered, places)[0]
 
 
 class Edit(Struct, frozen=True, array_like=True):
@@ -172,12 +195,18 @@ def _command_nodes(text: str) -> list[Node]:
     return sorted(nodes, key=lambda node: node.start)
 
 
-def _rewrite(text: str, change: Callable[[str], str]) -> tuple[str, tuple[Edit, ...]]:
-    """Return (the settings with each command changed by `change`, the commands that differ)."""
+def _rewrite(
+    text: str, change: Callable[[str], str], places: range | None = None
+) -> tuple[str, tuple[Edit, ...]]:
+    """Return (the settings with each command changed by `change`, the commands that differ). With `places`,
+    only the commands that begin there are changed.
+    """
     edits: list[Edit] = []
     pieces: list[str] = []
     read = size = 0
     for node in _command_nodes(text):
+        if places is not None and node.start not in places:
+            continue
         command = change(str(node.value))
         if command == node.value:
             continue

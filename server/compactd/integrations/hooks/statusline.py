@@ -20,10 +20,6 @@ T = TypeVar("T")
 
 WINDOW: Final = 200_000
 """The window of Claude's models, for older versions of the agent that do not report it."""
-BUFFER: Final = 33_000
-"""Claude Code compacts this many tokens before the window is full. The number is equal to
-`recorded_window.CLAUDE_CODE_BUFFER`, which names the sources.
-"""
 NEAR: Final = 0.9
 """The share of the threshold from which on the line is yellow."""
 TAIL_BYTES: Final = 131_072
@@ -53,9 +49,15 @@ class _Cost(Struct, frozen=True):
     total_cost_usd: float | None = None
 
 
+class _Workspace(Struct, frozen=True):
+    project_dir: str = ""
+
+
 class _StatusInput(Struct, frozen=True):
     session_id: str = ""
     transcript_path: str = ""
+    cwd: str = ""
+    workspace: _Workspace | None = None
     context_window: _Window | None = None
     cost: _Cost | None = None
     """Claude Code's own estimate at list prices (gist.github.com/joncardasis, dev.to/nixonperinchery, "Claude
@@ -88,12 +90,18 @@ class _State(Struct, frozen=True):
 
 class Base(Struct, frozen=True):
     """The state from which the tokens per turn are counted. It is taken at the first status line after a
-    compaction. `used`: the tokens in the context.
+    compaction that knows the tokens in the context (`used`).
     """
 
     compactions: int
     turns: int
     used: int
+    due_used: int = 0
+    """The tokens in the context when a compaction was first due; 0 if none was."""
+    goes_on: bool = False
+    """Whether a request followed although a compaction was due: for this model, Claude Code waits until the
+    API refuses a request.
+    """
 
 
 class Fill(Struct, frozen=True, kw_only=True):
@@ -101,6 +109,8 @@ class Fill(Struct, frozen=True, kw_only=True):
 
     used: int | None
     window: int
+    threshold: int | None = None
+    """The size at which Claude Code compacts; None if it does not do so by itself."""
     is_guess: bool = False
     turns_left: int | None = None
     kept: tuple[float, float] | None = None
@@ -108,15 +118,10 @@ class Fill(Struct, frozen=True, kw_only=True):
     """What the session cost so far, in US dollars."""
 
     @property
-    def threshold(self) -> int:
-        """The size at which Claude Code compacts."""
-        return max(1, self.window - BUFFER)
-
-    @property
     def is_due(self) -> bool:
         """Whether Claude Code compacts before the next request, by its own rule. compactd does not decide
         this."""
-        return self.used is not None and self.used >= self.threshold
+        return self.used is not None and self.threshold is not None and self.used >= self.threshold
 
 
 def main(agent: str) -> int:
@@ -137,11 +142,9 @@ def line(agent: str, data: bytes, environ: Mapping[str, str]) -> str:
         return ""
     path = _state_file(agent, told.session_id, environ)
     state = _read(path, _State) if path is not None else None
-    fill = _fill(told)
-    if path is not None and state is not None and fill.used is not None:
-        fill = msgspec.structs.replace(
-            fill, turns_left=_count_turns_left(fill, state, path.with_suffix(".line"))
-        )
+    fill = _fill(told, environ)
+    if path is not None and state is not None and fill.used is not None and fill.threshold is not None:
+        fill = _with_pace(fill, state, path.with_suffix(".line"))
     if state is not None and state.kept is not None and state.compactions:
         fill = msgspec.structs.replace(fill, kept=(state.kept.summary, state.kept.together))
     return status_line(fill, colour="NO_COLOR" not in environ)
@@ -172,7 +175,8 @@ def status_line(fill: Fill, *, colour: bool) -> str:
     if fill.dollars is not None and fill.dollars >= MIN_DOLLARS:
         parts.append(f"${fill.dollars:,.2f}")
     text = " · ".join(parts)
-    if colour and fill.used is not None and fill.used >= NEAR * fill.threshold:
+    limit = fill.window if fill.threshold is None else fill.threshold
+    if colour and fill.used is not None and fill.used >= NEAR * limit:
         return f"\x1b[{'31' if fill.is_due else '33'}m{text}\x1b[0m"
     return text
 
@@ -185,6 +189,8 @@ def _decode_input(data: bytes) -> _StatusInput | None:
     return _StatusInput(
         session_id=_decode(given.get("session_id", b""), str) or "",
         transcript_path=_decode(given.get("transcript_path", b""), str) or "",
+        cwd=_decode(given.get("cwd", b""), str) or "",
+        workspace=_decode(given.get("workspace", b""), _Workspace),
         context_window=_decode(given.get("context_window", b""), _Window),
         cost=_decode(given.get("cost", b""), _Cost),
     )
@@ -198,18 +204,24 @@ def _decode(data: bytes | msgspec.Raw, type_: type[T]) -> T | None:
         return None
 
 
-def _fill(told: _StatusInput) -> Fill:
+def _fill(told: _StatusInput, environ: Mapping[str, str]) -> Fill:
+    from compactd.integrations.hooks.compact_threshold import compact_threshold
+
     window = told.context_window
     size = window.context_window_size if window is not None else None
     usage = window.current_usage if window is not None else None
-    used = usage.used if usage is not None else None
+    # Right after a compaction, Claude Code reports zeros until the next answer (2.1.330, run 2026-11).
+    used = (usage.used if usage is not None else None) or None
     if used is None and window is not None and window.used_percentage and size:
         used = round(size * window.used_percentage / 100)
     if used is None and window is None:
         used = _last_used_tokens(told.transcript_path)
+    whole = size or _window(told.transcript_path)
+    project = told.workspace.project_dir if told.workspace is not None else ""
     return Fill(
         used=used,
-        window=size or _window(told.transcript_path),
+        window=whole,
+        threshold=compact_threshold(whole, environ, project or told.cwd),
         is_guess=not size,
         dollars=told.cost.total_cost_usd if told.cost is not None else None,
     )
@@ -258,17 +270,27 @@ def _end_of(path: str) -> bytes:
         return b""
 
 
-def _count_turns_left(fill: Fill, state: _State, path: Path) -> int | None:
-    """Return how many turns are left until the threshold, if each adds as many tokens as the turns since the
-    last compaction did on average; None if that is unknown. `path`: the file that stores the `Base`.
+def _with_pace(fill: Fill, state: _State, path: Path) -> Fill:
+    """Return `fill` with the turns that are left until the threshold, if each adds as many tokens as the
+    turns since the last compaction did on average. `path`: the file that stores the `Base`.
+
+    If Claude Code has gone on although a compaction was due, the model has no threshold.
     """
+    used, threshold = fill.used or 0, fill.threshold or 0
     base = _read(path, Base)
-    used = fill.used or 0
-    if base is None or base.compactions != state.compactions or base.turns > state.turns or base.used > used:
-        _write(path, Base(state.compactions, state.turns, used))
-        return None
+    is_same = base is not None and base.compactions == state.compactions
+    if base is None or not is_same or base.turns > state.turns or base.used > used:
+        goes_on = is_same and base is not None and base.goes_on
+        base = Base(state.compactions, state.turns, used, goes_on=goes_on)
+        _write(path, base)
+    if fill.is_due and not base.goes_on and not 0 < used <= base.due_used:
+        base = msgspec.structs.replace(base, due_used=used, goes_on=base.due_used > 0)
+        _write(path, base)
+    if base.goes_on:
+        return msgspec.structs.replace(fill, threshold=None)
     turns, tokens = state.turns - base.turns, used - base.used
-    return int(max(0, fill.threshold - used) * turns / tokens) if turns and tokens > 0 else None
+    left = int(max(0, threshold - used) * turns / tokens) if turns and tokens > 0 else None
+    return msgspec.structs.replace(fill, turns_left=left)
 
 
 def _state_file(agent: str, session_id: str, environ: Mapping[str, str]) -> Path | None:

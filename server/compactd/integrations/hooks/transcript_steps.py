@@ -6,11 +6,13 @@ piece without the beginning of the file.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.core.authors.authors import NOTIFICATION
 from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
 from compactd.formats.agents.claude_code_queue import Between
@@ -89,7 +91,7 @@ def steps_of(
             from compactd.formats.agents import claude_code
 
             file, between = claude_code.read_piece(data, between, is_last=is_last)
-            return _with_preserved(_plain(file), data), between
+            return _with_preserved(_without_frames(_plain(file)), data), between
         case "codex":
             from compactd.formats.agents import codex
 
@@ -102,6 +104,18 @@ def steps_of(
 
 def _plain(file: SessionFile) -> list[TranscriptStep]:
     return [_step(message, raw) for message, raw in file.messages]
+
+
+def _without_frames(steps: list[TranscriptStep]) -> list[TranscriptStep]:
+    """Return `steps`, with only the model's words in each summary of Claude Code."""
+    from compactd.integrations.hooks.agent_summary import without_frame
+
+    return [
+        msgspec.structs.replace(step, summary=without_frame(step.summary))
+        if isinstance(step, CompactionStep)
+        else step
+        for step in steps
+    ]
 
 
 def _step(message: Message, raw: Raw) -> TranscriptStep:
@@ -253,10 +267,86 @@ def _with_name(result: ToolResult, calls: dict[str, str]) -> ToolResult:
     return msgspec.structs.replace(result, name=name)
 
 
+RESTORED_ID: Final = "back-"
+"""The beginning of the entry id under which the mirror keeps a text that compactd restored."""
 RESTORED_LEAD: Final = "[compactd] Facts of this session"
 """The beginning of a text that compactd restored. Agents write the restored text into their transcripts."""
 _CONTEXT, _CONTEXT_END = "<hook_context>", "</hook_context>"
 """The tags around the output of a hook in a user's message of Gemini CLI (0.61, run 2026-11)."""
+
+
+_LAUNCHED: Final = "Async agent launched successfully."
+"""The beginning of the result of a call that starts a background agent (Claude Code 2.1.330, run 2026-11)."""
+_RESULT, _RESULT_END = "<result>", "</result>"
+_CALL, _CALL_END = "<tool-use-id>", "</tool-use-id>"
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
+
+
+def worth_restoring(message: Message) -> Message | None:
+    """Return what of `message` is worth restoring after a compaction; None if nothing is. O(length).
+
+    Left out is what an agent's program wrote, such as Claude Code's messages around a command, what Codex
+    puts before each context, and the text that compactd restored earlier. What a background agent reported
+    is returned as the tool output that it is.
+    """
+    meta = message.meta
+    if message.role == "user" and meta is not None and meta.synthetic and not is_summary(message):
+        return _report(message) if meta.author == NOTIFICATION else None
+    said = without_restored(message)
+    return said if said is None or said.role != "tool" else _without_reminders(said)
+
+
+def _report(message: Message) -> Message | None:
+    """Return the report of a background agent in Claude Code's notification as the result of the call that
+    started the agent; None if there is no report.
+    """
+    text = join_text_blocks(message.content)
+    report = _between(text, _RESULT, _RESULT_END).strip()
+    if not report or not text.lstrip().startswith("<task-notification"):
+        return None
+    call_id = _between(text[: text.index(_RESULT)], _CALL, _CALL_END).strip()
+    result = ToolResult(call_id=call_id or message.id or "task", content=report)
+    return Message(role="tool", content=(result,), id=message.id, created_at=message.created_at)
+
+
+def _between(text: str, begin: str, end: str) -> str:
+    """Return the text after the first `begin` and before the last `end`; empty if one is missing."""
+    at, stop = text.find(begin), text.rfind(end)
+    return text[at + len(begin) : stop] if 0 <= at < stop else ""
+
+
+def _without_reminders(message: Message) -> Message | None:
+    """Return a tool's message without the sentences that Claude Code's program put into the results."""
+    content: list[Block] = []
+    for block in message.content:
+        if isinstance(block, ToolResult):
+            texts = _result_texts(block)
+            if any(text.startswith(_LAUNCHED) for text in texts):
+                continue
+            if any(_REMINDER in text for text in texts):
+                kept = "\n".join(rest for text in texts if (rest := _without_reminder(text)))
+                content.append(msgspec.structs.replace(block, content=kept))
+                continue
+        content.append(block)
+    if len(content) == len(message.content) and all(
+        new is old for new, old in zip(content, message.content, strict=True)
+    ):
+        return message
+    return msgspec.structs.replace(message, content=tuple(content)) if content else None
+
+
+def _result_texts(result: ToolResult) -> list[str]:
+    if isinstance(result.content, str):
+        return [result.content]
+    return [block.text for block in result.content if isinstance(block, Text)]
+
+
+def _without_reminder(text: str) -> str:
+    """Return `text` without its last reminder, if the text ends with it. A reminder elsewhere may be part of
+    a file, which a tool read.
+    """
+    begin = text.rfind(_REMINDER)
+    return text[:begin].rstrip() if begin >= 0 and text.rstrip().endswith(_REMINDER_END) else text
 
 
 def without_restored(message: Message) -> Message | None:
@@ -285,6 +375,27 @@ def _without_restored_lines(text: str) -> str:
     return (text[:begin] + (text[end + len(_CONTEXT_END) :] if end >= 0 else "")).strip()
 
 
+_MARKS: Final = re.compile(r"^(?:- )?(?:\[e[\d.]+\] )?(?:\(tool\) )?")
+"""What precedes the quoted words in a line of a restored text."""
+_NUMBER: Final = re.compile(r" \[e[\d.]+\]$")
+_TYPED_HEADINGS: Final = ("## Constraints the user set", "## What was asked")
+_FOR_TYPED: Final = "The user: "
+
+
 def quotations(back: str) -> str:
-    """Return the quoted lines of the restored text `back`, without headings and compactd's first line."""
-    return "\n".join(line for line in back.split("\n") if not line.startswith(("## ", RESTORED_LEAD)))
+    """Return the quoted lines of the restored text `back`, without compactd's own words around them.
+
+    The words that the user typed are left out, because the mirror carries the messages themselves.
+    """
+    from compactd.core.extract.sections import EXCERPTS
+
+    lines: list[str] = []
+    heading = ""
+    for line in back.split("\n"):
+        if line.startswith("## "):
+            heading = line
+        elif heading and heading not in _TYPED_HEADINGS and line != EXCERPTS:
+            words = _NUMBER.sub("", _MARKS.sub("", line, count=1))
+            if not words.startswith(_FOR_TYPED):
+                lines.append(words)
+    return "\n".join(lines)

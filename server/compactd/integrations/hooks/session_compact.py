@@ -462,7 +462,8 @@ def _complete(
 ) -> bytes:
     """Return what Claude Code's own compaction lost. Its summary and the messages that it kept are known
     exactly."""
-    from compactd.integrations.hooks.lost_facts import find_lost
+    from compactd.integrations.hooks.ahead import ask
+    from compactd.integrations.hooks.hook import AHEAD_SHARE
 
     state = mirror.state
     if not state.is_pending or not request.messages:
@@ -471,14 +472,23 @@ def _complete(
     known = Conversation(read_messages_file(files.path(".gone"), state.gone_bytes))
     stayed = known.find_kept(_keys_in(rest), len(rest))
     stays = "\n".join(message.text for message in rest if message.text)
-    lost = find_lost(
-        known.held,
-        summary.text,
-        stays,
-        stayed=[known.held[at].entry_id for at in stayed],
-        folder=state.folder,
-        most=options.most_chars,
-    )
+    state.summary, state.stays, state.is_told = summary.text, stays, True
+    state.stayed = [known.held[at].entry_id for at in stayed]
+    # The hook began to read the messages when the compaction began.
+    lost = ask(files, state, options, options.deadline_s * AHEAD_SHARE)
+    files.socket_path.unlink(missing_ok=True)
+    if lost is None:
+        from compactd.integrations.hooks.lost_facts import find_lost
+
+        lost = find_lost(
+            known.held,
+            summary.text,
+            stays,
+            stayed=state.stayed,
+            is_told=True,
+            folder=state.folder,
+            most=options.most_chars,
+        )
     mirror.note_completed(summary.text, [known.held[at] for at in stayed], lost.text)
     write_copies(files, tuple(key for at in stayed for key in known.keys[at]))
     state.kept = lost.kept

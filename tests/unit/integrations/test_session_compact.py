@@ -159,6 +159,7 @@ def test_messages_that_stayed_are_not_mirrored_twice(module: Module) -> None:
     added = module.journal()[before:]
     assert [entry["type"] for entry in added] == ["compaction", "message", "message"]
     assert added[0]["summary"].startswith(LEAD)
+    assert added[0]["result"]["strategy"] == "extract"
     assert added[1]["message"]["content"][0]["text"] == "Now look at the parser."
 
 

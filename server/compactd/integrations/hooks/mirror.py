@@ -261,7 +261,8 @@ class Mirror:
             return
         if not self._is_known(key):
             self._ids.append(key)
-            self._journal.add_compaction(step.summary, self._counter.count(step.summary))
+            tokens = self._counter.count(step.summary)
+            self._journal.add_compaction(step.summary, tokens, is_own=step.is_own)
         elif self._is_lost:
             self._passed += 1
         else:

@@ -475,12 +475,12 @@ def _complete(
     state.summary, state.stays, state.is_told = summary.text, stays, True
     state.stayed = [known.held[at].entry_id for at in stayed]
     # The hook began to read the messages when the compaction began.
-    lost = ask(files, state, options, options.deadline_s * AHEAD_SHARE)
+    reply = ask(files, state, options, options.deadline_s * AHEAD_SHARE)
     files.socket_path.unlink(missing_ok=True)
-    if lost is None:
+    if reply is None:
         from compactd.integrations.hooks.lost_facts import find_lost
 
-        lost = find_lost(
+        found = find_lost(
             known.held,
             summary.text,
             stays,
@@ -489,8 +489,10 @@ def _complete(
             folder=state.folder,
             most=options.most_chars,
         )
-    mirror.note_completed(summary.text, [known.held[at] for at in stayed], lost.text)
+        text, state.kept = found.text, found.kept
+    else:
+        text, state.kept = reply.text, reply.kept
+    mirror.note_completed(summary.text, [known.held[at] for at in stayed], text)
     write_copies(files, tuple(key for at in stayed for key in known.keys[at]))
-    state.kept = lost.kept
-    done.did = f"added {len(lost.text):,} characters" if lost.text else "the agent's summary lost no facts"
-    return msgspec.json.encode(ModuleAnswer(text=lost.text)) if lost.text else b""
+    done.did = f"added {len(text):,} characters" if text else "the agent's summary lost no facts"
+    return msgspec.json.encode(ModuleAnswer(text=text)) if text else b""

@@ -177,6 +177,7 @@ def test_a_second_compaction_is_made_from_the_originals(module: Module) -> None:
     assert [fact for fact in FACTS if fact not in answer["summary"]] == []
     assert answer["summary"].count(f"- {LIMIT}") == 1
     assert "summary-1" not in answer["summary"]
+    assert "[·" not in answer["summary"], "a line of the first summary is quoted"
     assert module.agent.prompt().text == ""
 
 
@@ -267,11 +268,15 @@ def test_a_prepared_summary_is_used_and_what_is_newer_stays(module: Module) -> N
 
 def test_a_prepared_summary_is_of_no_use_after_a_compaction(module: Module) -> None:
     module.ask("prepare", [])
+    ready = module.files.path(READY).read_bytes()
     first = module.replace()
-    module.say(*[Turn("assistant", f"Then {NAME} met limit_{n}.") for n in range(20)])
-    module.agent.stop()
+    module.files.path(READY).write_bytes(ready)
+    module.say(Turn("user", f"Then {NAME} met the limit of the parser, as it seems."))
 
-    assert module.replace()["summary"] != first["summary"]
+    answer = module.ask("replace")
+
+    assert answer["summary"] != first["summary"]
+    assert "src/parser.py" in answer["summary"]
 
 
 def test_a_prepared_summary_with_too_much_after_it_is_not_used(module: Module) -> None:
@@ -335,6 +340,9 @@ def test_a_cut_never_separates_a_call_from_its_results(seed: int) -> None:
             if dice.random() < 0.3:
                 # While an answer is streamed, its calls are already run.
                 results = [blocks.pop(), *results] if len(calls) == 1 else results
+            if len(results) > 1 and dice.random() < 0.5:
+                # The user typed while the calls ran.
+                results.insert(1, ModuleMessage(role="user", text="wait", chars=4))
             messages += [*blocks, *results]
     cut = cut_of(messages)
     if cut is None:

@@ -32,7 +32,7 @@ REPLACING_S: Final = 120.0
 """A compaction by the module is reported by an event of Claude Code within this many seconds; otherwise it
 did not happen."""
 KEY_CHARS: Final = 200
-MAX_PAST_TOKENS: Final = 200_000
+MAX_PAST_TOKENS: Final = 400_000
 """The most tokens of messages in the file `.past`. What a person typed is kept beyond that."""
 
 

@@ -15,7 +15,7 @@ from compactd.integrations.hooks import session_compact
 from compactd.integrations.hooks.hook import Options
 from compactd.integrations.hooks.hook_state import HookState, files_of, load
 from compactd.integrations.hooks.session_compact import ModuleMessage, cut_of, prepared_cut
-from compactd.storage.hook_files import MODULE, PAST, READY, HookFiles
+from compactd.storage.hook_files import MODULE, PAST, READY, HookFiles, message_key
 from tests.support.agent_transcripts import FACTS, LIMIT, NAME, PATH, SUMMARY, Turn, past
 from tests.support.hook_runs import PATIENT, Agent
 
@@ -323,6 +323,36 @@ def test_a_deleted_session_leaves_no_text_in_the_modules_files(module: Module) -
         files.forget()
 
     assert not any(files.path(ending).exists() for ending in (PAST, MODULE, READY))
+
+
+def test_a_redaction_takes_the_text_out_of_the_modules_files(module: Module) -> None:
+    module.replace()
+    module.say(*[Turn("assistant", f"Then {NAME} met limit_{n}.") for n in range(20)])
+    module.agent.stop()
+    module.ask("prepare", [])
+    files = HookFiles(module.agent.home / "data", f"claude-code:{module.agent.session.session_id}")
+    assert files.path(READY).exists()
+
+    with files.lock():
+        files.redact([message_key("u1")], {})
+
+    assert not any(files.path(ending).exists() for ending in (PAST, MODULE, READY))
+
+
+def test_a_summary_that_was_begun_before_a_redaction_is_not_stored(
+    module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = HookFiles(module.agent.home / "data", f"claude-code:{module.agent.session.session_id}")
+    write = session_compact._write_summary
+
+    def redacted_meanwhile(*given: Any) -> Any:
+        files.redact([message_key("u1")], {})
+        return write(*given)
+
+    monkeypatch.setattr(session_compact, "_write_summary", redacted_meanwhile)
+    module.ask("prepare", [])
+
+    assert not files.path(READY).exists()
 
 
 @pytest.mark.parametrize("seed", range(40))

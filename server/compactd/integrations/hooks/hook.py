@@ -184,12 +184,17 @@ def _answer(
     state = load(files)
     if event.kind == "module" and not event.transcript:
         event = replace(event, transcript=state.place.path)
+    before = state.mark
     if event.agent == "claude-code" and _note_mark(state, event):
         save(files, state)
         if state.mark is None:
             # The compaction failed, so nobody will ask the process that read ahead.
             files.socket_path.unlink(missing_ok=True)
     if event.is_inner or event.kind in ("fork_end", "inner_end"):
+        if event.kind == "fork_end" and state.mark is not None and not state.mark.is_disputed:
+            from compactd.integrations.hooks.ahead import tell
+
+            tell(files, state.mark.summary, options)
         return b""
     from compactd.integrations.hooks.mirror import Mirror
 
@@ -223,7 +228,9 @@ def _answer(
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
-    done.begins_compaction = event.kind == "before" and event.agent == "claude-code"
+    # If both the plugin and `compactd install` are used, the event comes twice.
+    is_again = before is not None and state.mark is not None and state.mark.repeats(before)
+    done.begins_compaction = event.kind == "before" and event.agent == "claude-code" and not is_again
     if done.begins_compaction and options.steers:
         return _steer(mirror, files, done)
     return _with_context(event, text) if text else answer

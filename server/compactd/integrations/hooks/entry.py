@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-_FLAGS = ("--no-steer",)
+_FLAGS = ("--no-steer", "--ahead")
 """Options without a value."""
 
 
@@ -16,6 +16,14 @@ def hook(arguments: list[str]) -> int:
     from compactd.integrations.hooks.hook import DEADLINE_S, MAX_PAYLOAD_CHARS, Options, main
 
     agent, given = _read(arguments)
+    if "--ahead" in given:
+        import os
+
+        from compactd.integrations.hooks.ahead import serve
+
+        # Starting OpenBLAS's thread pool (numpy 2) takes 40 ms and does not pay off here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        return serve(agent, sys.stdin.buffer.read(), os.environ)
     options = Options(
         deadline_s=min(60.0, max(0.1, given.get("--deadline", DEADLINE_S))),
         most_chars=int(min(1_000_000, max(0, given.get("--limit", MAX_PAYLOAD_CHARS)))),

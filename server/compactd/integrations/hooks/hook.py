@@ -33,6 +33,8 @@ READING_SHARE: Final = 0.5
 """The share of the deadline for reading new lines of the transcript. Further lines are read at the next
 event.
 """
+AHEAD_SHARE: Final = 0.2
+"""The share of the deadline for waiting for the process that read the messages ahead."""
 LAG_SHARE: Final = 0.25
 """The share of the deadline for waiting until the transcript contains the compaction."""
 MAX_MIRRORED_TOKENS: Final = 600_000
@@ -62,6 +64,8 @@ class Done(Struct, kw_only=True):
     session: str = ""
     did: str = ""
     failed: str = ""
+    begins_compaction: bool = False
+    """Whether a compaction of the session begins, whose messages can be read ahead."""
     instead: list[bytes] = []
     """The answer to give if the run fails or takes too long; empty if there is none yet."""
 
@@ -72,9 +76,11 @@ def main(agent: str, options: Options) -> int:
     gc.disable()
     done = Done()
     stop_timer = _end_at(options.deadline_s, agent, done)
+    data = b""
     try:
         try:
-            answer = run(agent, _stdin(), options, began, done, os.environ)
+            data = _stdin()
+            answer = run(agent, data, options, began, done, os.environ)
             done.instead.clear()
         except Exception as error:  # The agent must not see an error, so it is logged.
             done.failed = f"{type(error).__name__}: {_place_of(error)}"
@@ -85,6 +91,11 @@ def main(agent: str, options: Options) -> int:
     # An error of the log changes nothing for the agent.
     with suppress(Exception):
         _log(agent, done, began)
+    with suppress(Exception):
+        if done.begins_compaction:
+            from compactd.integrations.hooks.ahead import start
+
+            start(data)
     # While the interpreter ends, it has no handler for the timer's signal, which would kill the process.
     stop_timer()
     return 0
@@ -168,6 +179,9 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     state = load(files)
     if event.agent == "claude-code" and _note_mark(state, event):
         save(files, state)
+        if state.mark is None:
+            # The compaction failed, so nobody will ask the process that read ahead.
+            files.socket_path.unlink(missing_ok=True)
     if event.is_inner or event.kind in ("fork_end", "inner_end"):
         return b""
     from compactd.integrations.hooks.mirror import Mirror
@@ -193,7 +207,8 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
-    if event.kind == "before" and event.agent == "claude-code" and options.steers:
+    done.begins_compaction = event.kind == "before" and event.agent == "claude-code"
+    if done.begins_compaction and options.steers:
         return _steer(mirror, files, done)
     return _with_context(event, text) if text else b""
 
@@ -285,11 +300,18 @@ def _wait_for(mirror: Mirror, transcript: Transcript, options: Options, began: f
 def _restore(mirror: Mirror, files: HookStateFiles, event: HookEvent, options: Options, done: Done) -> str:
     from compactd.integrations.hooks.hook_state import read_messages_file, save
 
+    state = mirror.state
+    if event.agent == "claude-code" and state.attempts == 1:
+        from compactd.integrations.hooks.ahead import ask
+
+        reply = ask(files, state, options, options.deadline_s * AHEAD_SHARE)
+        files.socket_path.unlink(missing_ok=True)
+        if reply is not None:
+            state.kept = reply.kept
+            return reply.text
     # Starting OpenBLAS's thread pool (numpy 2) takes 40 ms and does not pay off here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from compactd.integrations.hooks.lost_facts import characters, find_lost, newest_messages, size_bytes
-
-    state = mirror.state
 
     def first(text: str) -> None:
         if text and not state.are_limits_given:

@@ -8,6 +8,7 @@ path: the file name is computed as for journals.
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from struct import Struct as Packing
@@ -156,6 +157,13 @@ class HookStateFiles:
     def path(self, ending: str) -> Path:
         """Return the path of the session's file with this ending."""
         return self.folder / (self.stem + ending)
+
+    @property
+    def socket_path(self) -> Path:
+        """The socket of the process that reads the session ahead (`ahead.py`). Its name is short, because the
+        system limits the length of the path to about 100 bytes.
+        """
+        return self.folder / f"{zlib.crc32(self.stem.encode()):08x}.ahead"
 
 
 def hooks_folder(environ: Mapping[str, str]) -> Path:

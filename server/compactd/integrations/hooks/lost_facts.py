@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
@@ -227,32 +228,72 @@ def find_lost(
     empty, and nothing is measured. `folder`: the working directory. `first` is called early with a text of
     the user's constraints alone; finding the other facts takes most of the time. O(features of `gone`).
     """
-    cache = FactCache(folder or None)
-    items: list[Item] = []
-    names: set[str] = set()
-    for held in gone:
-        kind = "summary" if held.is_summary else "message"
-        name = held.entry_id if held.entry_id not in names else f"{held.entry_id}.{len(items)}"
-        names.add(name)
-        body = decode_message(held.message)
-        items.append(Item(entry_id=name, body=body, tokens=held.tokens, kind=kind))
-    changed = _drop_repeats(items, f"{summary}\n{stays}")
-    typed = {item.entry_id for item, held in zip(items, gone, strict=True) if held.is_typed}
-    stay = {item.entry_id for item, held in zip(items, gone, strict=True) if held.entry_id in stayed}
-    parts = separate(items, summary, stays, typed=typed, stayed=stay)
-    for item, held in zip(items, gone, strict=True):
-        if item.entry_id not in parts.shortened and item.entry_id not in changed:
-            cache.add_learned(item.entry_id, item.kind, held.facts)
-    said = constraints_of(items)
-    absent = absent_constraints(said, summary, parts.left)
-    lead = _lead(most, is_told=is_told)
-    first(_constraints_text(said, absent, most, count, lead))
-    reader = WorkReader()
-    for item in items:
-        reader.add(item)
-    known, work = summary + "\n" + stays, reader.state()
-    lost = _find_facts(parts.away, parts.shown, cache, folder, most, count, known, said, absent, work, lead)
-    return lost if is_told else Lost(lost.text, None)
+    return GoneMessages(gone, folder).find_lost(
+        summary, stays, stayed=stayed, is_told=is_told, most=most, count=count, first=first
+    )
+
+
+class GoneMessages:
+    """The messages that a compaction removes, oldest first. What they contain can be read before the summary
+    is known.
+    """
+
+    def __init__(self, gone: Sequence[MirroredMessage], folder: str) -> None:
+        self._gone = gone
+        self._folder = folder
+        self._items: list[Item] = []
+        names: set[str] = set()
+        for held in gone:
+            kind = "summary" if held.is_summary else "message"
+            name = held.entry_id if held.entry_id not in names else f"{held.entry_id}.{len(self._items)}"
+            names.add(name)
+            body = decode_message(held.message)
+            self._items.append(Item(entry_id=name, body=body, tokens=held.tokens, kind=kind))
+        self._changed = _drop_repeats(self._items)
+        self._said = constraints_of(self._items)
+
+    @cached_property
+    def _work(self) -> WorkState:
+        reader = WorkReader()
+        for item in self._items:
+            reader.add(item)
+        return reader.state()
+
+    def read_ahead(self) -> None:
+        """Do the part of `find_lost` that does not need the summary."""
+        import numpy  # noqa: F401 - the import takes long
+
+        _ = self._work
+
+    def find_lost(
+        self,
+        summary: str,
+        stays: str,
+        *,
+        stayed: Collection[str],
+        is_told: bool,
+        most: int,
+        count: Callable[[str], int],
+        first: Callable[[str], None],
+    ) -> Lost:
+        """Return the text as the function `find_lost` does."""
+        pairs = list(zip(self._items, self._gone, strict=True))
+        typed = {item.entry_id for item, held in pairs if held.is_typed}
+        stay = {item.entry_id for item, held in pairs if held.entry_id in stayed}
+        parts = separate(self._items, summary, stays, typed=typed, stayed=stay)
+        cache = FactCache(self._folder or None)
+        for item, held in pairs:
+            if item.entry_id not in parts.shortened and item.entry_id not in self._changed:
+                cache.add_learned(item.entry_id, item.kind, held.facts)
+        said = self._said
+        absent = absent_constraints(said, summary, parts.left)
+        lead = _lead(most, is_told=is_told)
+        first(_constraints_text(said, absent, most, count, lead))
+        known, work = summary + "\n" + stays, self._work
+        lost = _find_facts(
+            parts.away, parts.shown, cache, self._folder, most, count, known, said, absent, work, lead
+        )
+        return lost if is_told else Lost(lost.text, None)
 
 
 def _lead(most: int, *, is_told: bool) -> str:
@@ -261,15 +302,15 @@ def _lead(most: int, *, is_told: bool) -> str:
     return _LEAD if is_told else _UNSURE_LEAD
 
 
-def _drop_repeats(items: list[Item], known: str) -> frozenset[str]:
+def _drop_repeats(items: list[Item]) -> frozenset[str]:
     """Remove from the texts that compactd restored after earlier compactions, which are among `items`, the
-    lines that another message repeats or that the context contains (`known`). Return the entry ids of the
-    items that were changed. O(characters), if there is such a text.
+    lines that another message repeats. Return the entry ids of the items that were changed. O(characters), if
+    there is such a text.
     """
     places = [place for place, item in enumerate(items) if item.entry_id.startswith(RESTORED_ID)]
     if not places:
         return frozenset()
-    lines = {line.strip() for line in known.split("\n")}
+    lines: set[str] = set()
     for item in items:
         if not item.entry_id.startswith(RESTORED_ID):
             for stretch in stretches(item.message):

@@ -110,3 +110,16 @@ def test_a_socket_that_nobody_serves_is_no_hindrance(tmp_path: Path) -> None:
 
     assert LIMIT in agent.start("compact").text
     assert not files_at(tmp_path, agent).socket_path.exists()
+
+
+def test_a_process_that_is_ready_after_the_compaction_ends(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.session.say(*past())
+    agent.before()
+    agent.prompt()
+    event = json.dumps(agent.session.event("PreCompact", trigger="auto")).encode()
+
+    code, out, err = ended(spawned(tmp_path, "hook", "claude-code", "--ahead"), event)
+
+    assert (code, out, err) == (0, b"", b"")
+    assert not files_at(tmp_path, agent).socket_path.exists()

@@ -81,6 +81,7 @@ def test_the_user_can_switch_it_off(tmp_path: Path) -> None:
         ended(spawned(tmp_path, "hook", "claude-code", "--deadline", "30"), event)[1][:11],
     ]
 
+    agent.prompt()  # It ends the processes that read ahead.
     assert answers == ["", b"", b"The summary"]
 
 

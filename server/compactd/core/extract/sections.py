@@ -17,6 +17,7 @@ from compactd.core.text.summary_format import (
     CONSTRAINTS,
     CONTEXT,
     DONE,
+    EXCERPTS,
     FAILURES,
     GOAL,
     HEADINGS,
@@ -35,9 +36,6 @@ MIN_TOLD_CHARS: Final = 20
 """A shorter line may occur in the story by chance."""
 PLACE_CHARS: Final = 24
 """A line is found in its message by its first characters, this many."""
-EXCERPTS: Final = "Lines from the messages, oldest first; lines between them may be left out."
-"""What precedes the quoted lines."""
-
 _ITEM_HEAD = LazyPattern(rf"- \[e\d+\] (?:{USER_LEAD})?")
 """Matches the mark before the first line of an item about a message of the user."""
 _RUNS = LazyPattern(

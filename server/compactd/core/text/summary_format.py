@@ -26,6 +26,9 @@ OLD_NATURES: Final = (
 NONE: Final = "(none)"
 """What an empty section contains."""
 
+EXCERPTS: Final = "Lines from the messages, oldest first; lines between them may be left out."
+"""What precedes the quoted lines."""
+
 GOAL: Final = "## Goal"
 CONSTRAINTS: Final = "## Constraints & Preferences"
 PROGRESS: Final = "## Progress"

@@ -183,6 +183,10 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
             # The compaction failed, so nobody will ask the process that read ahead.
             files.socket_path.unlink(missing_ok=True)
     if event.is_inner or event.kind in ("fork_end", "inner_end"):
+        if event.kind == "fork_end" and state.mark is not None and not state.mark.is_disputed:
+            from compactd.integrations.hooks.ahead import tell
+
+            tell(files, state.mark.summary, options)
         return b""
     from compactd.integrations.hooks.mirror import Mirror
 

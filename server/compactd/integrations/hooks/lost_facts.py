@@ -30,7 +30,6 @@ from compactd.core.extract.extract import ExtractSource
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.features import ATOM, KINDS
 from compactd.core.extract.line_roles import USER
-from compactd.core.extract.sections import EXCERPTS
 from compactd.core.history.entries import Item
 from compactd.core.summary.attribution import is_of_rules, may_revoke
 from compactd.core.text.message_text import join_text_blocks
@@ -43,6 +42,7 @@ from compactd.core.text.summary_format import (
     CONTEXT,
     DECISIONS,
     DONE,
+    EXCERPTS,
     FAILURES,
     GOAL,
     IN_PROGRESS,

@@ -7,7 +7,7 @@ Two files are used. The *stretch* contains the messages that are in the agent's 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -382,22 +382,11 @@ class Mirror:
                 self._note_stayed(self._left.pop(client_id))
 
     def _assume_kept(self) -> None:
-        """Handle the messages that Claude Code is known to keep before its record says so: the model's last
-        answer, and the tool results after it (2.1.197, 2.1.240 and 2.1.330, run 2026-11).
-
-        It may keep more. "Summarize from here" keeps none of them, which no event says.
+        """Handle the messages that Claude Code is known to keep before its record says so. "Summarize from
+        here" keeps none of them, which no event says.
         """
-        newest: list[str] = []
-        for client_id, held in reversed(self._left.items()):
-            role = decode_message(held.message).role
-            if role in ("assistant", "tool"):
-                newest.append(client_id)
-            if role == "assistant":
-                break
-        else:
-            return
-        for client_id in reversed(newest):
-            self._note_stayed(self._left.pop(client_id))
+        for held in newest_answer(list(self._left.values())):
+            self._note_stayed(self._left.pop(held.client_id))
         self._keep_as_carried()
 
     def _keep_as_carried(self) -> None:
@@ -414,8 +403,7 @@ class Mirror:
         self._stretch.append(frame_message(held))
         if not state.is_pending:
             return
-        text = join_text_blocks(decode_message(held.message).content)
-        state.stays = f"{state.stays}\n{text}"[:MAX_SUMMARY_CHARS] if text else state.stays
+        state.stays = f"{state.stays}{kept_text([held])[0]}"[:MAX_SUMMARY_CHARS]
 
     def _add_late(self) -> None:
         """Move messages from the stretch to *gone* (the removed messages): those that came before the
@@ -480,3 +468,27 @@ class Mirror:
             return set()
         found.frombytes(data[: len(data) // 8 * 8])
         return set(found)
+
+
+def newest_answer(held: Sequence[MirroredMessage]) -> list[MirroredMessage]:
+    """Return the model's last answer in `held` (oldest first) and the tool results after it; empty if there
+    is no answer. Claude Code keeps at least these (2.1.197, 2.1.240 and 2.1.330, run 2026-11).
+    """
+    newest: list[MirroredMessage] = []
+    for one in reversed(held):
+        role = decode_message(one.message).role if one.client_id else ""
+        if role in ("assistant", "tool"):
+            newest.append(one)
+        if role == "assistant":
+            return newest[::-1]
+    return []
+
+
+def kept_text(kept: Iterable[MirroredMessage]) -> tuple[str, list[str]]:
+    """Return (the text of the messages that stayed in the context, each after a line end; their ids)."""
+    text, names = "", list[str]()
+    for one in kept:
+        words = join_text_blocks(decode_message(one.message).content)
+        text += f"\n{words}" if words else ""
+        names.append(one.entry_id)
+    return text, names

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from compactd.core.authors.authors import NOTIFICATION
 from compactd.core.history.entries import is_summary
 from compactd.core.text.message_text import join_text_blocks
+from compactd.core.text.summary_format import EXCERPTS
 from compactd.formats.agents.claude_code_queue import Between
 from compactd.formats.files.session_file import SessionFile
 from compactd.integrations.hooks.events import AgentName
@@ -277,6 +278,8 @@ _CONTEXT, _CONTEXT_END = "<hook_context>", "</hook_context>"
 
 _LAUNCHED: Final = "Async agent launched successfully."
 """The beginning of the result of a call that starts a background agent (Claude Code 2.1.330, run 2026-11)."""
+_POINTER: Final = "\nIf you need specific details from before exiting plan mode ("
+"""The beginning of a sentence that says where the transcript is (Claude Code 2.1.37, seen 2026-11)."""
 _RESULT, _RESULT_END = "<result>", "</result>"
 _CALL, _CALL_END = "<tool-use-id>", "</tool-use-id>"
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
@@ -293,7 +296,23 @@ def worth_restoring(message: Message) -> Message | None:
     if message.role == "user" and meta is not None and meta.synthetic and not is_summary(message):
         return _report(message) if meta.author == NOTIFICATION else None
     said = without_restored(message)
-    return said if said is None or said.role != "tool" else _without_reminders(said)
+    if said is None or said.role == "assistant":
+        return said
+    return _without_reminders(said) if said.role == "tool" else _without_pointer(said)
+
+
+def _without_pointer(message: Message) -> Message:
+    """Return a user's message without the sentence that Claude Code's program adds to an approved plan."""
+    if not any(isinstance(block, Text) and _POINTER in block.text for block in message.content):
+        return message
+    content: list[Block] = []
+    for block in message.content:
+        if isinstance(block, Text) and (at := block.text.find(_POINTER)) >= 0:
+            end = block.text.find("\n", at + 1)
+            rest = block.text[end:] if end >= 0 else ""
+            block = msgspec.structs.replace(block, text=f"{block.text[:at].rstrip()}{rest}")
+        content.append(block)
+    return msgspec.structs.replace(message, content=tuple(content))
 
 
 def _report(message: Message) -> Message | None:
@@ -387,8 +406,6 @@ def quotations(back: str) -> str:
 
     The words that the user typed are left out, because the mirror carries the messages themselves.
     """
-    from compactd.core.extract.sections import EXCERPTS
-
     lines: list[str] = []
     heading = ""
     for line in back.split("\n"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from compactd.core.constraints.constraints import constraints_of
 from compactd.core.extract.extract import ExtractSource
-from compactd.core.extract.sections import EXCERPTS, SHELL_CALLS
-from compactd.core.text.summary_format import DONE, GOAL, NATURE
+from compactd.core.extract.sections import SHELL_CALLS
+from compactd.core.text.summary_format import DONE, EXCERPTS, GOAL, NATURE
 from compactd.core.work.state import WorkReader
 from tests.support.agent_work import AgentWork
 

@@ -58,7 +58,7 @@ test-editors: $(STAMP)  ## run the extensions in real editors, without a screen;
 	@COMPACTD_TEST_AGENTS=all $(BIN)/python -m pytest -m editor
 
 # An agent that npm does not give is left out: its tests are skipped, and the last lines say why.
-test-agents: $(STAMP)  ## run hooks, plugins and recall in real coding agents, against a model on loopback; install the agents if allowed
+test-agents: $(STAMP)  ## run hooks, plugins and recall in real coding agents; install the agents if allowed
 	@BIN=$(BIN) sh tests/agents/setup.sh
 	@$(BIN)/python -m pytest -rs -m agent $(ARGS)
 

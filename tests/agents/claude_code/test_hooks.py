@@ -3,12 +3,14 @@ its summary lost."""
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.agents.claude_code.driven import (
+    NEWEST,
     SUMMARY,
     THRESHOLD,
     TOO_LONG,
@@ -65,6 +67,12 @@ def only_facts(claude: ClaudeCode) -> str:
     return facts
 
 
+def without_echo(text: str) -> str:
+    """Return the words of a request without what Claude Code shows of its own commands: after `/compact`, it
+    repeats there what hooks wrote for the summary."""
+    return re.sub(r"<local-command-stdout>.*?</local-command-stdout>", "", text, flags=re.DOTALL)
+
+
 def shares(claude: ClaudeCode) -> tuple[float, float]:
     """Return the shares that the hook measured: in the summary and kept messages, and with its text."""
     summary, together = claude.state()["kept"]
@@ -105,7 +113,7 @@ def test_what_the_summary_holds_does_not_come_again(claude: ClaudeCode) -> None:
 
     facts = only_facts(claude)
     assert (LIMIT in facts, ERROR in facts) == (False, True), "its analysis is no part of the summary"
-    assert claude.model.last.count(LIMIT) == 1
+    assert without_echo(claude.model.last).count(LIMIT) == 1
     summary, together = shares(claude)
     assert 0 < summary < together <= 1
 
@@ -119,7 +127,8 @@ def test_an_automatic_compaction_in_the_middle_of_a_turn(claude: ClaudeCode) -> 
     assert claude.compactions() == 1
     facts = only_facts(claude)
     assert [part in facts for part in (LIMIT, ERROR, CAUSE)] == [True] * 3
-    assert claude.model.last.count("second_992") == 2, "Claude Code keeps the last call and its result"
+    assert "(tool) second_992" not in facts, "Claude Code keeps the last call and its result"
+    assert claude.model.last.count('"command": "echo second_992"') == 1
     claude.ask("And then?")
     assert given(claude.model.turns[-1]) == [facts]
 
@@ -155,7 +164,9 @@ def test_two_compactions_with_work_in_between(claude: ClaudeCode) -> None:
 
 
 def test_two_compactions_at_once(claude: ClaudeCode) -> None:
-    """The request after the first compaction is still too long."""
+    """The request after the first compaction is still too long. Older versions give up then."""
+    if claude.version != NEWEST:
+        pytest.skip("only 2.1.330 compacts a second time")
     work(claude)
     claude.model.play(runs("echo first_991"), TOO_LONG, TOO_LONG, says("It ran."))
 
@@ -219,6 +230,7 @@ def test_a_sub_agents_compaction_is_its_own(claude: ClaudeCode) -> None:
 def test_a_summary_with_all_facts_needs_nothing(claude: ClaudeCode) -> None:
     claude.model.play(says("Noted."))
     claude.ask(LIMIT)
+    claude.ask("What is the time?")
     claude.model.summary = KNOWS_THE_LIMIT
 
     claude.compact()

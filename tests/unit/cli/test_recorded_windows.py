@@ -124,6 +124,19 @@ def test_the_window_that_claude_code_gives_the_model_counts_until_a_larger_reque
     assert "Claude Code" not in foreign.json["window"]["source"]
 
 
+def test_the_size_at_which_claude_code_compacts_is_by_the_users_settings(home) -> None:
+    file = compacted_at(home / "settings.jsonl", 167_117)
+    chosen = home / "chosen"
+    (chosen / ".claude").mkdir(parents=True)
+    (chosen / ".claude" / "settings.json").write_text('{"autoCompactEnabled": false}')
+
+    by_variable = run(home, "inspect", file, env={"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100k"})
+    by_settings = run(chosen, "inspect", file)
+
+    assert "~67,000   the size at which Claude Code itself compacts, by your settings" in by_variable.out
+    assert "never   Claude Code's automatic compaction is off in your settings" in by_settings.out
+
+
 def test_what_you_say_of_the_window_beats_the_file(home) -> None:
     file = compacted_at(home / "said.jsonl", 167_117)
 

@@ -6,7 +6,7 @@ RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check nightly test-system test-editors lint bench against dist docs proof proof-full breaks retention release wheels schema clean
+.PHONY: help setup demo test check nightly test-system test-editors test-agents lint bench against dist docs proof proof-full breaks retention release wheels schema clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -46,6 +46,7 @@ check: $(STAMP)  ## run some tests in one process: make check ARGS="tests/unit/c
 	@$(BIN)/python -m pytest -m "not system and not editor" $(ARGS)
 
 nightly: $(STAMP)  ## run all tests except editors, with all examples of each law; write the result to docs/proof.md
+	@BIN=$(BIN) sh tests/agents/setup.sh
 	@$(BIN)/python -m tests.faults.proof.nightly $(ARGS)
 
 test-system: $(STAMP)  ## run tests that need system packages (jq, git, zsh, fish, groff); install them if allowed
@@ -54,7 +55,12 @@ test-system: $(STAMP)  ## run tests that need system packages (jq, git, zsh, fis
 
 test-editors: $(STAMP)  ## run the extensions in real editors, without a screen; install the editors if allowed
 	@BIN=$(BIN) sh tests/editors/setup.sh
-	@$(BIN)/python -m pytest -m editor
+	@COMPACTD_TEST_AGENTS=all $(BIN)/python -m pytest -m editor
+
+# An agent that npm does not give is left out: its tests are skipped, and the last lines say why.
+test-agents: $(STAMP)  ## run hooks, plugins and recall in real coding agents; install the agents if allowed
+	@BIN=$(BIN) sh tests/agents/setup.sh
+	@$(BIN)/python -m pytest -rs -m agent $(ARGS)
 
 lint: $(STAMP)  ## run ruff, mypy, pyright, import rules and the phrase linter
 	@$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from tests.editors.pi.driven import Pi
 from tests.support import session_files
 from tests.support.loopback import Answer, Loopback
 
-pytestmark = pytest.mark.editor
+pytestmark = [pytest.mark.editor, pytest.mark.agent]
 
 EARLY = "Never touch bank.toml."
 LATE = "Now check page 14."

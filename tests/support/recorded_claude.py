@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,12 +32,19 @@ class Played(NamedTuple):
     answer: Answer
 
 
+Tell = Callable[[dict[str, Any]], Answer]
+
+
 class RecordedSession:
     """A recorded session, whose transcript grows in `home` as the events are played."""
 
-    def __init__(self, home: Path, scenario: str, version: str = "2.1.330") -> None:
+    def __init__(
+        self, home: Path, scenario: str, version: str = "2.1.330", *, tell: Tell | None = None
+    ) -> None:
+        """`tell` gives an event to the hook and returns what it answered; by default, in this process."""
         assert RECORDINGS is not None
         self.home = home
+        self._tell = tell or (lambda event: told(home, "claude-code", event, PATIENT))
         self._folder = RECORDINGS / version / scenario
         self.path = home / "recorded.jsonl"
         rows = self._folder / "transcript.jsonl"
@@ -56,7 +63,7 @@ class RecordedSession:
             self.session_id = self.session_id or event["session_id"]
             event["transcript_path"] = str(self.path)
             event["cwd"] = str(self.home)
-            yield Played(name, event, told(self.home, "claude-code", event, PATIENT))
+            yield Played(name, event, self._tell(event))
             inner = "agent_id" in event
             if not inner and name.startswith(("UserPromptSubmit", "PostCompact")):
                 self._show(self._shown + 1)

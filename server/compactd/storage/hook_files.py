@@ -37,6 +37,7 @@ KEY: Final = "redacted.key"
 """The file with the random key of the keyed hashes. It is created once per folder of lists."""
 KEY_BYTES: Final = 32
 STATE, STRETCH, GONE, WAIT, IDS, REDACTED = ".json", ".stretch", ".gone", ".wait", ".ids", ".redacted"
+MODULE, PAST, READY = ".module", ".past", ".ready"
 _NUMBERS: Final = ("v", "session_id", "place", "is_caught_up", "learn_from", "counts", "compactions")
 """The fields of the hook's state that contain no text of the conversation, such as how far the transcript was
 read."""
@@ -132,8 +133,10 @@ class HookFiles:
         Hashes and the position in the agent's transcript stay, so that the hook does not add the old content
         again when the agent goes on.
         """
-        for ending in (STRETCH, GONE, WAIT, ".line", STATE + ".new", WAIT + ".new", ".line.new"):
+        for ending in (STRETCH, GONE, MODULE, PAST, READY, WAIT, ".line"):
             self.path(ending).unlink(missing_ok=True)
+        for ending in (STATE, MODULE, READY, WAIT, ".line"):
+            self.path(ending + ".new").unlink(missing_ok=True)
         known = _ids_in(self.path(IDS))
         if known or self.path(REDACTED).exists():
             keys = known.difference(self.redactions().keyed)
@@ -198,7 +201,7 @@ class HookFiles:
         self._key_ids(keys)
         if self.path(STATE).exists():
             files.replace_file(self.path(STATE), (b"{}",), durable=True)
-        for ending in (STRETCH, GONE, STATE + ".new"):
+        for ending in (STRETCH, GONE, MODULE, PAST, READY, STATE + ".new", MODULE + ".new", READY + ".new"):
             self.path(ending).unlink(missing_ok=True)
         if waiting:
             records = [waiting.get(at, record) for at, record in enumerate(self.waiting_records())]

@@ -102,12 +102,17 @@ HOLDERS: Final[tuple[Holder, ...]] = (
     Holder(
         name="hook",
         what="what an agent's hook keeps: messages in its context, messages that its compaction removed, "
-        "records that wait for the journal, the agent's summary",
+        "records that wait for the journal, the agent's summary, the summary that replaced it",
         files=(
             "hooks/{stem}.json",
             "hooks/{stem}.json.new",
             "hooks/{stem}.stretch",
             "hooks/{stem}.gone",
+            "hooks/{stem}.past",
+            "hooks/{stem}.module",
+            "hooks/{stem}.module.new",
+            "hooks/{stem}.ready",
+            "hooks/{stem}.ready.new",
             "hooks/{stem}.wait",
             "hooks/{stem}.wait.new",
         ),

@@ -11,7 +11,7 @@ import pytest
 from tests.editors.codex.driven import SUMMARY, Codex, Model, said
 from tests.support.loopback import Answer, Call
 
-pytestmark = pytest.mark.editor
+pytestmark = [pytest.mark.editor, pytest.mark.agent]
 
 FOUND = (
     "The failing test is tests/ledger/test_rounding.py: ERR_HALF_EVEN in src/ledger/money.py, line 212."

@@ -9,7 +9,7 @@ import pytest
 from tests.editors.gemini.driven import SUMMARY, Gemini, Model, said
 from tests.support.loopback import Answer
 
-pytestmark = pytest.mark.editor
+pytestmark = [pytest.mark.editor, pytest.mark.agent]
 
 OURS = "Facts of this session"
 FOUND = "The failing test is tests/ledger/test_rounding.py: ERR_HALF_EVEN in src/ledger/money.py, line 212."

@@ -11,7 +11,7 @@ from tests.editors.opencode.driven import OpenCode
 from tests.editors.terminal import wait_for
 from tests.support.loopback import Answer, Loopback
 
-pytestmark = pytest.mark.editor
+pytestmark = [pytest.mark.editor, pytest.mark.agent]
 
 FILL = " % · "
 """OpenCode's own line writes its percentage otherwise."""

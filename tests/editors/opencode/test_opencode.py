@@ -12,7 +12,7 @@ from tests.editors.daemons import DEAF, DYING, daemon
 from tests.editors.opencode.driven import SUMMARISER, OpenCode, Session
 from tests.support.loopback import Answer, Call, Loopback, Overflow, Seen
 
-pytestmark = pytest.mark.editor
+pytestmark = [pytest.mark.editor, pytest.mark.agent]
 
 OURS = "[Conversation summary"
 RULE = "Never touch src/api.py."

@@ -16,7 +16,7 @@ from tests.editors.daemons import DEAF, DYING, NAMED, NEWER, daemon
 from tests.editors.pi.driven import EXTENSION, SUMMARISER, Pi, cli, settle
 from tests.support.loopback import Answer, Call, Loopback, Overflow, Seen
 
-pytestmark = pytest.mark.editor
+pytestmark = [pytest.mark.editor, pytest.mark.agent]
 
 OURS = "[Conversation summary"
 RULE = "Never touch src/api.py."

@@ -42,6 +42,9 @@ class Answer:
     """Whether there is a usage report."""
     count_input: bool = False
     """The report says what the server counted, in place of `input_tokens`."""
+    id: str = "msg_1"
+    model: str = "loopback-1"
+    """The id and the model that the answer names. Only for Anthropic."""
 
 
 def length_stop(text: str, **more: Any) -> Answer:

@@ -25,10 +25,10 @@ class Messages:
     def _events(self, answer: Answer) -> Iterator[Json]:
         usage = self.usage(answer)
         message = {
-            "id": "msg_1",
+            "id": answer.id,
             "type": "message",
             "role": "assistant",
-            "model": "loopback-1",
+            "model": answer.model,
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
@@ -70,10 +70,10 @@ class Messages:
 
     def whole(self, answer: Answer) -> Json:
         return {
-            "id": "msg_1",
+            "id": answer.id,
             "type": "message",
             "role": "assistant",
-            "model": "loopback-1",
+            "model": answer.model,
             "content": self._content(answer),
             "stop_reason": self.stop(answer),
             "stop_sequence": None,

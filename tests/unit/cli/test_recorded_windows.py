@@ -9,7 +9,7 @@ import pytest
 from compactd.client import Client
 from compactd.integrations.hooks.statusline import line
 from tests.support.command_line import run, run_each
-from tests.support.session_files import answered, asked, claude_code, reported, text, write_lines
+from tests.support.session_files import answered, asked, claude_code, pi, reported, text, write_lines
 
 OPUS = "claude-opus-4-6"
 
@@ -96,11 +96,45 @@ def test_the_status_line_takes_the_window_of_the_transcript_if_the_agent_names_n
 
 
 def test_a_compaction_that_the_person_asked_for_tells_nothing_of_the_window(home) -> None:
-    file = compacted_at(home / "manual.jsonl", 142_431, trigger="manual")
+    file = compacted_at(home / "manual.jsonl", 142_431, size=241_000, trigger="manual")
 
     window = run(home, "inspect", file, "--json").json["window"]
 
     assert (window["tokens"], window["confidence"], window["estimated"]) == (1_000_000, "fact", False)
+
+
+def test_the_window_that_claude_code_gives_the_model_counts_until_a_larger_request_was_accepted(home) -> None:
+    small = claude_code(home / "small.jsonl", [asked("Check the ledger."), opus(1, 30_000)])
+    large = claude_code(home / "large.jsonl", [asked("Check the ledger."), opus(1, 230_000)])
+    of_pi = pi(home / "of-pi.jsonl", 1)
+
+    seen, text, other, foreign = run_each(
+        home,
+        ("inspect", small, "--json"),
+        ("inspect", small),
+        ("inspect", large, "--json"),
+        ("inspect", of_pi, "--json"),
+    )
+
+    window = seen.json["window"]
+    assert (window["tokens"], window["confidence"], window["estimated"]) == (200_000, "observed", True)
+    assert "Claude Code gives this model 200,000 tokens unless you choose more" in window["source"]
+    assert "~167,000   the size at which Claude Code itself compacts" in text.out
+    assert (other.json["window"]["tokens"], other.json["window"]["confidence"]) == (1_000_000, "fact")
+    assert "Claude Code" not in foreign.json["window"]["source"]
+
+
+def test_the_size_at_which_claude_code_compacts_is_by_the_users_settings(home) -> None:
+    file = compacted_at(home / "settings.jsonl", 167_117)
+    chosen = home / "chosen"
+    (chosen / ".claude").mkdir(parents=True)
+    (chosen / ".claude" / "settings.json").write_text('{"autoCompactEnabled": false}')
+
+    by_variable = run(home, "inspect", file, env={"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100k"})
+    by_settings = run(chosen, "inspect", file)
+
+    assert "~67,000   the size at which Claude Code itself compacts, by your settings" in by_variable.out
+    assert "never   Claude Code's automatic compaction is off in your settings" in by_settings.out
 
 
 def test_what_you_say_of_the_window_beats_the_file(home) -> None:

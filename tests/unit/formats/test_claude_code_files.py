@@ -172,3 +172,73 @@ def test_the_arguments_of_a_slash_command_are_typed_unless_a_tool_ran_it() -> No
     by_person, _, _, by_tool = messages(file)
     assert [one.text for one in stretches(by_person) if one.author == "user"] == ["Never push."]
     assert by_tool.meta == Meta(author="tool", synthetic=True)
+
+
+def boundary(uuid: str, timestamp: str = "2026-01-02T03:05:00Z", **metadata: Any) -> dict[str, Any]:
+    return {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": uuid,
+        "timestamp": timestamp,
+        "compactMetadata": {"trigger": "auto", **metadata},
+    }
+
+
+def kept(*uuids: str, by_ends: bool = False) -> dict[str, Any]:
+    if by_ends:
+        return {"preservedSegment": {"headUuid": uuids[0], "anchorUuid": "s", "tailUuid": uuids[-1]}}
+    return {"preservedMessages": {"anchorUuid": "s", "uuids": uuids, "allUuids": uuids}}
+
+
+@pytest.mark.parametrize("by_ends", [False, True])
+def test_the_messages_that_a_compaction_kept_are_in_the_context(by_ends: bool) -> None:
+    result = {"type": "tool_result", "tool_use_id": USE["id"], "content": "done"}
+    file = read(
+        lines(
+            claude("user", "u1", "go"),
+            claude("assistant", "u2", [{"type": "text", "text": "I run it."}], message={"id": "m"}),
+            claude("assistant", "u3", [USE], message={"id": "m"}),
+            claude("user", "u4", [result, {**result, "tool_use_id": "other"}]),
+            boundary("b", **kept("u3", "u4", by_ends=by_ends)),
+            claude("user", "s", "Summary: it goes on.", isCompactSummary=True),
+            claude("assistant", "u5", [{"type": "text", "text": "ok"}], message={"id": "n"}),
+        )
+    )
+
+    assert [message.id for message in messages(file)] == ["u1", "u2", "u4", "u4-2", "s", "u5"]
+    assert file.pinned == ((4, (1, 2, 3)),)
+
+
+def test_the_compaction_of_a_plugin_is_one_and_what_it_writes_again_is_not_read_twice() -> None:
+    late = "2026-01-02T03:06:00Z"
+    result = {"type": "tool_result", "tool_use_id": USE["id"], "content": "done"}
+    file = read(
+        lines(
+            claude("user", "u1", "go", version="2.1.330", promptSource="typed"),
+            claude("assistant", "u2", [USE], message={"id": "m"}),
+            claude("user", "u3", [result]),
+            boundary("b"),
+            claude("user", "s", "What was done.", version="2.1.330", parentUuid="b", timestamp=late),
+            claude("user", "v1", "go", version="2.1.330", promptSource="typed"),
+            claude("assistant", "v2", [USE], message={"id": "m"}),
+            claude("user", "v3", [result]),
+            claude("user", "u4", "go", version="2.1.330", promptSource="typed", timestamp=late),
+        )
+    )
+
+    summary = messages(file)[3]
+    assert [message.id for message in messages(file)] == ["u1", "u2", "u3", "s", "u4"]
+    assert (summary.meta and summary.meta.type, file.compactions) == ("compaction_summary", 1)
+    assert file.pinned == ((3, (0, 1, 2)),)
+
+
+def test_what_a_person_types_first_after_a_boundary_is_no_summary() -> None:
+    file = read(
+        lines(
+            claude("user", "u1", "go", version="2.1.330", promptSource="typed"),
+            boundary("b"),
+            claude("user", "u2", "on", version="2.1.330", promptSource="typed", parentUuid="b"),
+        )
+    )
+
+    assert [message.meta for message in messages(file)] == [None, None]

@@ -156,6 +156,28 @@ def test_a_summary_that_stands_twice_is_found_and_kept_once() -> None:
     )
 
 
+def test_claude_codes_rows_of_its_own_state_and_equal_summaries_are_no_problem() -> None:
+    state = {"type": "mode", "mode": "normal", "sessionId": "5c5cb639-aaaa-bbbb-cccc-dddddddddddd"}
+    summary = "This session is being continued from a previous conversation: it goes on."
+    data = lines(
+        state,
+        claude("user", "u1", "go"),
+        state,
+        {"type": "system", "subtype": "compact_boundary", "uuid": "b1"},
+        claude("user", "u2", summary, isCompactSummary=True),
+        claude("user", "u3", "on"),
+        {"type": "system", "subtype": "compact_boundary", "uuid": "b2"},
+        claude("user", "u4", summary, isCompactSummary=True),
+    )
+
+    diagnosis, findings = found(data)
+    _, with_a_repeated_message = found(data + lines(claude("user", "u3", "on")))
+
+    assert findings == []
+    assert diagnosis.repaired.compactions == 2
+    assert with_a_repeated_message == [("repeated line", None, 9)]
+
+
 def test_a_summary_that_lost_its_mark_is_marked_again() -> None:
     text = "[Conversation summary — older messages were compacted]\n\nAll done."
 

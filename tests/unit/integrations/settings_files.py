@@ -1,4 +1,4 @@
-"""Settings files as people and agents write them: each is JSON that Claude Code or Gemini CLI accepts."""
+"""Settings files as people and agents write them: each can be changed. Gemini CLI accepts all of them."""
 
 from __future__ import annotations
 
@@ -53,6 +53,19 @@ ODD: dict[str, str] = {
     "deep": '{"a": ' + '{"b": [' * 20 + "1" + "]}" * 20 + "}\n",
     "disableAllHooks": '{\n  "disableAllHooks": true,\n  "hooks": {}\n}\n',
 }
+
+IGNORED = (
+    "trailing commas in all",
+    "line comments",
+    "block comments",
+    "comment behind the last comma",
+    "only a comment",
+    "only a block comment",
+    "hooks, a comment in them",
+    "own hooks, commas and comments",
+)
+"""Those of `ODD` that Claude Code ignores after compactd's hooks were added. A file with only one trailing
+comma, the last one, becomes strict JSON, because the hooks are added after that comma."""
 
 BROKEN: dict[str, str] = {
     "a list": "[]\n",

@@ -26,7 +26,7 @@ from compactd.integrations.hooks.settings_text import at_path, parse, without_me
 from tests.support.agent_transcripts import AGENTS
 from tests.support.command_line import run
 from tests.support.examples import examples
-from tests.unit.integrations.settings_files import BROKEN, ODD
+from tests.unit.integrations.settings_files import BROKEN, IGNORED, ODD
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
@@ -202,6 +202,14 @@ def test_a_status_line_of_the_users_own_stays(tmp_path: Path) -> None:
     assert notes == ("the settings already have a status line; it was not changed",)
 
 
+@pytest.mark.parametrize("name", ODD)
+def test_a_file_that_claude_code_would_ignore_is_told(name: str) -> None:
+    notes = add_hooks(ODD[name], wanted("claude-code"))[1]
+
+    assert any("ignores this file" in note for note in notes) == (name in IGNORED)
+    assert not any("ignores" in note for note in add_hooks(ODD[name], wanted("gemini-cli"))[1])
+
+
 def test_uninstalling_what_was_never_installed_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text(ODD["own hooks in all events"])
@@ -287,7 +295,10 @@ def test_a_plugin_holds_the_hooks_that_install_writes(agent: str, folder: str) -
 
     text, _ = add_hooks("{}", WantedHooks(agent, "cd / && compactd", with_statusline=False))
 
-    assert json.loads((plugin / "hooks" / "hooks.json").read_text()) == json.loads(text)
+    written = json.loads((plugin / "hooks" / "hooks.json").read_text())
+    modules = written.pop("modules", [])
+    assert written == json.loads(text)
+    assert all((plugin / "hooks" / module).is_file() for module in modules)
     manifests = [json.loads(path.read_text()) for path in plugin.glob(".*-plugin/plugin.json")]
     assert [(one["name"], one["version"]) for one in manifests] == [("compactd", __version__)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,50 @@ def test_the_official_client_lists_the_tools_which_say_when_to_use_them(server: 
     assert all("compact" in str(tool.description) for tool in tools.values())
     assert "when you miss a detail from before the compaction" in str(tools["search_history"].description)
     assert [tool.annotations and tool.annotations.read_only_hint for tool in tools.values()] == [True] * 3
+
+
+def test_claude_code_loads_the_descriptions_of_the_tools_at_once(server: Server) -> None:
+    assert [tool.meta for tool in server.tools().values()] == [{"anthropic/alwaysLoad": True}] * 3
+
+
+def test_of_a_mirrored_sessions_context_only_the_agents_report_is_told(agent: Agent) -> None:
+    """compactd knows neither the agent's window nor when it compacts."""
+    other = Agent("claude-code", agent.home, "5c5cb639-bbbb")
+    other.session.cwd = str(agent.home / "sizes")
+    Path(other.session.cwd).mkdir()
+    other.session.say(*past(2))
+    other.stop()
+    reports = [
+        row["message"]["usage"]["cache_read_input_tokens"] + 10
+        for row in map(json.loads, other.session.path.read_text().splitlines())
+        if "usage" in row.get("message", {})
+    ]
+    with Server(agent.home, folder=Path(other.session.cwd)) as server:
+        before = server.told("context_state")
+        other.session.compact()
+        other.stop()
+        after = server.told("context_state")
+
+    assert f"context: {reports[-1]:,} tokens in the request of " in before
+    assert "compactions: 0" in before
+    for state in (before, after):
+        assert not any(word in state for word in ("%", "due at", "of 128,000", "guess"))
+    assert ("context:" in after, "compactions: 1" in after) == (False, True)
+
+
+def test_a_guessed_window_is_not_told(agent: Agent) -> None:
+    with Client(env=environment(agent.home)) as client:
+        client.session_start(session_id="known", model="openai/gpt-4o")
+        client.session_append(session_id="known", messages=[{"role": "user", "content": "Hello."}])
+    told = []
+    for name in ("known", "elsewhere"):
+        with Server(agent.home, "--session", name) as server:
+            told.append(server.told("context_state"))
+
+    known, guessed = told
+    assert ("of 128,000" in known, "a compaction is due at" in known) == (True, True)
+    assert "context: " in guessed
+    assert ("%" in guessed, "due at" in guessed) == (False, False)
 
 
 def test_the_line_that_was_lost_is_found_by_a_phrase_by_words_and_by_parts(server: Server) -> None:

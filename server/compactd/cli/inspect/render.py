@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 
@@ -21,6 +22,7 @@ from compactd.cli.inspect.growth import MIN_GROWTH_POINTS, Forecast, Growth, spa
 from compactd.cli.inspect.work import show_work
 from compactd.core.budget.recorded_window import CLAUDE_CODE_BUFFER
 from compactd.core.models.registry import Pricing
+from compactd.integrations.hooks.compact_threshold import compact_threshold
 from compactd.protocol.messages import CompactionResult
 from compactd.protocol.work import Work
 
@@ -256,9 +258,13 @@ def _agents_own_limit(seen: Inspected) -> Figure | None:
     window = seen.known.window
     if seen.conversation.format != "claude-code" or window is None or window <= MIN_CLAUDE_CODE_WINDOW:
         return None
+    # The session's folder is not asked for its settings, because the file may name any folder.
+    threshold = compact_threshold(window, os.environ, "")
+    if threshold is None:
+        return Figure("agent", "never", "Claude Code's automatic compaction is off in your settings")
     doubt = " if the window is right" if seen.known.is_guess else ""
-    number = f"~{window - CLAUDE_CODE_BUFFER:,}"
-    return Figure("agent", number, f"the size at which Claude Code itself compacts{doubt}")
+    chosen = "" if threshold == window - CLAUDE_CODE_BUFFER else ", by your settings"
+    return Figure("agent", f"~{threshold:,}", f"the size at which Claude Code itself compacts{chosen}{doubt}")
 
 
 def _largest(page: Page, largest: Sequence[ContextBlock]) -> None:

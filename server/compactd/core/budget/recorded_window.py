@@ -9,7 +9,9 @@ The first of these that the file contains counts:
 
 1. a limit that a provider's refusal names, or that the agent wrote down;
 2. an automatic compaction of Claude Code: the window is estimated from the size at which it happened;
-3. requests that were accepted although they are larger than the known window.
+3. the window that Claude Code gives the model unless the user chooses a larger one, if that is smaller than
+   the known window and no accepted request is larger;
+4. requests that were accepted although they are larger than the known window.
 
 A number is believed only if it fits the requests in the file; see `_doubt_of`. Numbers that are not believed
 are reported. All sizes are tokens.
@@ -26,7 +28,7 @@ from compactd.core.tokens.usage import context_size, normalise
 from compactd.protocol.errors import CompactdError
 from compactd.protocol.messages import Message
 
-EvidenceKind = Literal["compaction", "limit", "refusal"]
+EvidenceKind = Literal["compaction", "limit", "refusal", "usual"]
 
 CLAUDE_CODE_BUFFER: Final = 33_000
 """Claude Code compacts about this many tokens below its window: at 167,094 to 167,979 of 200,000 (transcripts
@@ -57,7 +59,8 @@ class Evidence(Struct, frozen=True):
 
     kind: EvidenceKind
     tokens: int
-    """For `compaction`, the size of the context when it happened; otherwise the limit."""
+    """For `compaction`, the size of the context when it happened; otherwise the limit. `usual` is the limit
+    that the agent gives the model unless the user chooses another."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
@@ -92,22 +95,24 @@ def window_by_file(
     doubts: list[str] = []
     believed: dict[EvidenceKind, tuple[int, int]] = {}
     for one in evidence:
+        if one.kind == "usual" and not (known is not None and most <= one.tokens < known):
+            continue  # The user chose a larger window, or the model has no larger one.
         window = estimated_window(one.tokens) if one.kind == "compaction" else one.tokens
         if one.kind == "compaction" and "compaction" in believed and window <= believed["compaction"][0]:
             # A refused request leads to a compaction too, at any size. So only the largest compaction counts.
             continue
-        doubt = _doubt_of(window, one, most, known)
+        doubt = "" if one.kind == "usual" else _doubt_of(window, one, most, known)
         if doubt:
             doubts.append(f"{_CLAIMS[one.kind].format(one.tokens)}, which does not count: {doubt}")
         else:
             believed[one.kind] = (window, one.tokens)
-    for kind in ("refusal", "limit", "compaction"):
+    for kind in ("refusal", "limit", "compaction", "usual"):
         if kind in believed:
             window, tokens = believed[kind]
             return Recorded(
                 window=window,
                 source=_SOURCES[kind].format(tokens),
-                is_estimate=kind == "compaction",
+                is_estimate=kind in ("compaction", "usual"),
                 doubts=tuple(doubts),
             )
     return _window_from_accepted(accepted, most, known, guess, tuple(doubts))
@@ -176,6 +181,7 @@ _SOURCES: dict[str, str] = {
     "compaction": "estimated from the file: Claude Code compacted automatically at {:,} tokens",
     "limit": "the context limit that the agent recorded in the file ({:,})",
     "refusal": "a provider's error in the file names a limit of {:,} tokens",
+    "usual": "Claude Code gives this model {:,} tokens unless you choose more ([1m])",
 }
 
 _CLAIMS: dict[EvidenceKind, str] = {

@@ -45,7 +45,7 @@ from compactd.formats.files.session_file import (
 )
 from compactd.formats.messages.anthropic import read_content
 from compactd.formats.messages.json_parts import fields
-from compactd.formats.messages.lenient_json import count_in, object_in, text_in
+from compactd.formats.messages.lenient_json import count_in, object_in, text_in, texts_in
 from compactd.protocol.messages import (
     NULL,
     Author,
@@ -79,6 +79,20 @@ _NAMES_SOURCE_FROM: Final = (2, 1, 197)
 """From this version at the latest, each prompt's record has a `promptSource` (35 of 35 prompts of 2.1.197 to
 2.1.330, 2026-11). A record without `promptSource` is no prompt; for example, a plugin added it.
 """
+
+_USUAL_WINDOWS: Final = dict.fromkeys(
+    (
+        *("claude-opus-4-6", "claude-opus-4-5", "claude-haiku-4-5"),
+        *("claude-sonnet-4-6", "claude-sonnet-4-5", "claude-sonnet-4"),
+    ),
+    200_000,
+)
+"""The window with which Claude Code runs a model unless the user chooses the model with `[1m]`, which the
+file does not show (2.1.197, 2.1.240 and 2.1.330, `contextWindow` of `claude -p`, run 2026-11). The windows of
+newer models differ between versions.
+"""
+_DATE: Final = LazyPattern(r"-20\d{6}$")
+"""A pattern for the date at the end of a model's name."""
 
 _EMBEDDED: Final = ("sdk-", "claude-vscode", "claude-desktop")
 """The beginnings of `entrypoint` if a program runs Claude Code for the user. What that program sends in the
@@ -242,6 +256,20 @@ def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[
     return reading.session.finish(), between
 
 
+class _PluginCompaction(Struct):
+    """A compaction that a plugin made (2.1.330, run 2026-11). The record of the boundary is followed by the
+    plugin's summary, which is not marked as one. Then the messages that stay are written once more: with new
+    ids, and with their old times.
+    """
+
+    boundary: str = ""
+    """The id of the boundary's record, until the next message has been read."""
+    at: float = 0.0
+    """The time of the boundary."""
+    place: int | None = None
+    """The position of the summary; None if no plugin made the newest compaction."""
+
+
 class ClaudeCodeReader:
     """A session that is being read record by record."""
 
@@ -254,6 +282,13 @@ class ClaudeCodeReader:
         self._roots: dict[str, str] = {}
         """The id of a sub-agent's record -> the id of its first record."""
         self._names: dict[str, str] = {}
+        self._answers: dict[str, str] = {}
+        """The id of a further record of an answer -> the id of its first record."""
+        self._first_ids: dict[str, str] = {}
+        """The provider's id of an answer -> the id of its first record."""
+        self._preserved: dict[str, Raw] = {}
+        """The metadata of the compaction whose summary has not been read yet."""
+        self._by_plugin = _PluginCompaction()
         self._billed: set[str] = set()
         self._answer: _Answer | None = None
         self._queue = Queue(is_by_program, between.queue)
@@ -314,6 +349,8 @@ class ClaudeCodeReader:
         message = fields(record.get("message", NULL), "$.message", "message")
         content = message.get("content", NULL)
         blocks = () if content == NULL else read_content(content, "$.message.content")
+        if self._reads_requests and self._is_written_again(record, message, blocks):
+            return
         if kind == "assistant":
             self._assistant(record, message, uuid, blocks)
         else:
@@ -414,7 +451,9 @@ class ClaudeCodeReader:
             if is_true(record, "isApiErrorMessage"):
                 self._read_refusal(blocks)
             return
-        self.session.set_model(model or "")
+        if model and model != self.session.model:
+            self.session.set_model(model)
+            self.session.add_window_evidence("usual", _USUAL_WINDOWS.get(_DATE.sub("", model), 0))
         answer_id = text_field(message, "id")
         answer = self._answer
         if answer is None or answer.answer_id != answer_id:
@@ -431,6 +470,10 @@ class ClaudeCodeReader:
                 blocks=[],
                 request=_identity(record, answer_id),
             )
+            if answer_id and uuid:
+                self._first_ids.setdefault(answer_id, uuid)
+        elif uuid is not None and answer.uuid is not None:
+            self._answers[uuid] = answer.uuid
         answer.blocks.extend(blocks)
         answer.usage = message.get("usage", answer.usage)
         answer.stop_reason = text_field(message, "stop_reason") or answer.stop_reason
@@ -472,11 +515,67 @@ class ClaudeCodeReader:
         return root
 
     def _boundary(self, record: dict[str, Raw]) -> None:
-        """Read the record of an automatic compaction, which contains the size of the conversation."""
+        """Read the record of a compaction. It names the messages that stay, and it contains the size of the
+        conversation, which says something about the window if the compaction was automatic.
+        """
         if text_field(record, "subtype") == "compact_boundary" and not is_true(record, "isSidechain"):
-            metadata = object_in(record, "compactMetadata")
+            metadata = self._preserved = object_in(record, "compactMetadata")
+            at = unix_seconds(text_field(record, "timestamp")) or 0.0
+            self._by_plugin = _PluginCompaction(text_field(record, "uuid") or "", at)
             if text_in(metadata, "trigger") == "auto":
                 self.session.add_window_evidence("compaction", count_in(metadata, "preTokens"))
+
+    def _is_plugins_summary(self, record: dict[str, Raw], author: Author | None) -> bool:
+        """Return whether this record of type `user` is the summary of a plugin. Of a file that is read in
+        pieces, the caller finds these summaries (`transcript_steps`).
+        """
+        found, boundary = self._by_plugin, self._by_plugin.boundary
+        found.boundary = ""
+        is_first = bool(boundary) and text_field(record, "parentUuid") == boundary
+        if not self._reads_requests or not is_first or author in (None, SUMMARY):
+            return False
+        found.place = len(self.session.messages)
+        return True
+
+    def _is_written_again(
+        self, record: dict[str, Raw], message: dict[str, Raw], blocks: tuple[Block, ...]
+    ) -> bool:
+        """Return whether the record repeats a message that a plugin's compaction kept. Then the older message
+        stays in the context. O(messages) for a record older than the newest compaction of a plugin.
+        """
+        found = self._by_plugin
+        at = unix_seconds(text_field(record, "timestamp"))
+        if found.place is None or at is None or at > found.at:
+            return False
+        answer = self._first_ids.get(text_field(message, "id") or "")
+        calls = {block.call_id for block in blocks if isinstance(block, ToolResult)}
+        places = [
+            place
+            for place, (old, _) in enumerate(self.session.messages[: found.place])
+            if (answer is not None and old.id == answer)
+            or (calls and any(isinstance(one, ToolResult) and one.call_id in calls for one in old.content))
+            or (answer is None and not calls and old.created_at == at and old.content == blocks)
+        ]
+        if not places:
+            return False
+        stayed = self.session.pinned.get(found.place, ())
+        self.session.pinned[found.place] = (*stayed, *(place for place in places if place not in stayed))
+        return True
+
+    def _stayed(self) -> tuple[int, ...]:
+        """Return the positions of the messages that the last compaction kept word for word. The record names
+        all of them, or the first and the last (2.1.205: meawoppl/rust-code-agent-sdks issue 188; all
+        of them in 2.1.197 to 2.1.330, seen 2026-11). O(messages).
+        """
+        preserved, self._preserved = self._preserved, {}
+        named = texts_in(object_in(preserved, "preservedMessages"), "uuids")
+        segment = object_in(preserved, "preservedSegment")
+        ends = (text_in(segment, "headUuid"), text_in(segment, "tailUuid"))
+        ids = {self._answers.get(uuid, uuid) for uuid in named or ends if uuid}
+        if not ids:
+            return ()
+        places = [at for at, (message, _) in enumerate(self.session.messages) if _record_id(message.id, ids)]
+        return tuple(places if named or not places else range(places[0], places[-1] + 1))
 
     def _read_refusal(self, blocks: tuple[Block, ...]) -> None:
         """Read the note about a failed request, which may contain the size of the context window.
@@ -534,15 +633,25 @@ class ClaudeCodeReader:
         author = author_of_row(record, text, after_result=self._is_after_result)
         self._is_after_result = False
         meta: Meta | None = None
-        if is_true(record, "isCompactSummary"):
+        is_plugins = self._is_plugins_summary(record, author) and not results
+        if is_plugins or is_true(record, "isCompactSummary"):
             meta = Meta(type="compaction_summary")
             self.session.compactions += 1
+            if stayed := self._stayed():
+                self.session.pinned[len(self.session.messages)] = stayed
         elif author is not None:
             # A shell command that the user ran, and its output, are not synthetic: the user caused them.
             meta = Meta(author=author, synthetic=not text.lstrip().startswith("<bash-"))
         else:
             rest = [_of_editor(block) if len(rest) > 1 else block for block in rest]
         self.session.add("user", rest, id=message_id(uuid, len(results)), created_at=created_at, meta=meta)
+
+
+def _record_id(id: str | None, records: set[str]) -> str:
+    """Return the one of `records` to which the message `id` belongs (see `message_id`); empty if none."""
+    if id is None:
+        return ""
+    return next((one for one in (id, id.rpartition("-")[0]) if one in records), "")
 
 
 def _first_text(blocks: Sequence[Block]) -> str:

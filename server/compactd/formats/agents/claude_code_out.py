@@ -50,31 +50,49 @@ class _Writer:
         self._ids = ids_of(file)
         self._session_id = session_id_of(file)
         self._model = model_parts(file.model)[1] or None
+        self._kept = {at: set(range(first, at)) for at, first in file.first_kept}
+        for at, places in file.pinned:
+            self._kept.setdefault(at, set()).update(places)
+        self._written: list[list[str]] = []
+        """The ids of the records of each message so far."""
         self.records: list[Json] = []
         self.parent: str | None = None
 
     def message(self, at: int, message: Message) -> None:
         """Add the records of one message."""
         id = self._ids[at]
+        self._written.append([])
         if message.role == "assistant":
             self._answer(id, message)
         elif message.role == "tool":
             self._record("user", id, message, {"role": "user", "content": [_result(only_result(message))]})
         elif message.role == "user":
-            self._user(id, message)
+            self._user(at, id, message)
 
-    def _user(self, id: str, message: Message) -> None:
+    def _user(self, at: int, id: str, message: Message) -> None:
         more: Json = {}
         content: object = _content(message.content)
         if is_summary(message):
             boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
             self.parent = None
-            self.records.append({**boundary, "uuid": f"{id}-boundary", **self._common_fields(message)})
+            about = {**self._common_fields(message), **self._stays(at, id)}
+            self.records.append({**boundary, "uuid": f"{id}-boundary", **about})
             more["isCompactSummary"] = True
             content = join_text_blocks(message.content)
         elif is_by_program(message):
             more["isMeta"] = True
         self._record("user", id, message, {"role": "user", "content": content}, **more)
+
+    def _stays(self, at: int, id: str) -> Json:
+        """Return what the record of a compaction says about the older messages that stay: their ids, and that
+        they follow the summary `id` (2.1.197 to 2.1.330, seen 2026-11).
+        """
+        uuids = [uuid for place in sorted(self._kept.get(at, ())) for uuid in self._written[place]]
+        if not uuids:
+            return {}
+        ends = {"headUuid": uuids[0], "anchorUuid": id, "tailUuid": uuids[-1]}
+        named = {"anchorUuid": id, "uuids": uuids, "allUuids": uuids}
+        return {"compactMetadata": {"preservedSegment": ends, "preservedMessages": named}}
 
     def _answer(self, id: str, message: Message) -> None:
         blocks = [block for block in map(_block, message.content) if block is not None]
@@ -107,6 +125,7 @@ class _Writer:
         about = {"parentUuid": self.parent, **self._common_fields(message)}
         self.records.append({**about, "type": kind, "message": said, "uuid": id, **more})
         self.parent = id
+        self._written[-1].append(id)
 
 
 def _content(blocks: tuple[Block, ...]) -> object:

@@ -95,18 +95,13 @@ def _of_file(data: bytes, file: SessionFile) -> Iterator[Finding]:
     seen: dict[bytes, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         text = line.strip()
-        if len(text) < _LIKELY_BYTES or not text.startswith(b"{") or _is_departure(text):
+        if len(text) < _LIKELY_BYTES or not text.startswith(b"{"):
             continue
+        if file.format == "claude-code" and b'"uuid"' not in text:
+            continue  # Claude Code writes records of its own state again whenever it likes.
         first = seen.setdefault(text, number)
         if first != number:
             yield Finding(kind="repeated line", text=f"the same as line {first}", line=number)
-
-
-def _is_departure(line: bytes) -> bool:
-    """Return whether the line is Claude Code's record of a message that left its queue. Two messages that
-    leave at once have equal records, so the second is not a repeated line.
-    """
-    return b'"queue-operation"' in line and (b'"remove"' in line or b'"dequeue"' in line)
 
 
 def _kind_of(warning: str) -> str:
@@ -144,7 +139,8 @@ def _each_once(file: SessionFile, found: list[Finding]) -> tuple[list[MessageLin
     for origin, (message, raw) in enumerate(file.messages):
         number = origin + 1
         text = _text(message)
-        if text and text in summaries and message.role == "user":
+        is_compaction = file.format == "claude-code" and is_summary(message) and message.id not in ids
+        if text and text in summaries and message.role == "user" and not is_compaction:
             first = summaries[text]
             found.append(
                 Finding(

@@ -15,10 +15,12 @@ from msgspec import Raw, Struct
 AgentName = Literal["claude-code", "codex", "gemini-cli"]
 AGENTS: Final[tuple[AgentName, ...]] = ("claude-code", "codex", "gemini-cli")
 
-HookEventKind = Literal["start", "prompt", "before", "fork_end", "after", "end", "inner_end", "other"]
+HookEventKind = Literal[
+    "start", "prompt", "before", "fork_end", "after", "end", "inner_end", "module", "other"
+]
 """What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, the
-end of the fork that may have written its summary (`fork_end`), the `end` of a turn or session, or the end of
-a sub-agent (`inner_end`).
+end of the fork that may have written its summary (`fork_end`), the `end` of a turn or session, the end of
+a sub-agent (`inner_end`), or a question of the plugin's `module`.
 """
 
 _KINDS: Final[dict[str, HookEventKind]] = {
@@ -32,6 +34,7 @@ _KINDS: Final[dict[str, HookEventKind]] = {
     "stop": "end",
     "afteragent": "end",
     "sessionend": "end",
+    "session.compact": "module",
     "subagentstop": "inner_end",
 }
 _NAMES: Final = {

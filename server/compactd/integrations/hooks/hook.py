@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from compactd.integrations.hooks.events import HookEvent
@@ -154,11 +155,11 @@ def run(
         # What is stored here is later shown to an agent as the user's words, so nobody else may write it.
         done.failed = f"not used: {exposed}"
         return b""
-    return _answer_locked(event, files, options, began, done)
+    return _answer_locked(event, data, files, options, began, done)
 
 
 def _answer_locked(
-    event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done
+    event: HookEvent, data: bytes, files: HookStateFiles, options: Options, began: float, done: Done
 ) -> bytes:
     from compactd.storage.locks import Lock, take_lock
 
@@ -168,15 +169,21 @@ def _answer_locked(
             return b""
         time.sleep(LOCK_STEP_S)
     try:
-        return _answer(event, files, options, began, done)
+        answer = _answer(event, data, files, options, began, done)
     finally:
         lock.release()
+    return answer if isinstance(answer, bytes) else answer()
 
 
-def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: float, done: Done) -> bytes:
+def _answer(
+    event: HookEvent, data: bytes, files: HookStateFiles, options: Options, began: float, done: Done
+) -> bytes | Callable[[], bytes]:
     from compactd.integrations.hooks.hook_state import forget_old, load, save
+    from compactd.storage.hook_files import MODULE
 
     state = load(files)
+    if event.kind == "module" and not event.transcript:
+        event = replace(event, transcript=state.place.path)
     before = state.mark
     if event.agent == "claude-code" and _note_mark(state, event):
         save(files, state)
@@ -196,10 +203,19 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
         forget_old(files.folder, time.time())
     mirror = Mirror(event.agent, files, state)
     _mirror(mirror, event, options, began, done)
+    is_held_back = False
+    answer: bytes | Callable[[], bytes] = b""
+    if files.path(MODULE).exists() or event.kind == "module":
+        from compactd.integrations.hooks import session_compact
+
+        session_compact.note_event(mirror, files, event.kind, event.source)
+        is_held_back = session_compact.is_held_back(files)
+        if event.kind == "module" and not done.failed:
+            answer = session_compact.answer_module(mirror, files, data, event.transcript, options, done)
     if event.kind == "prompt" and _is_typed(event):
         state.turns += 1
     text = ""
-    if event.name and state.is_pending and event.source != "clear":
+    if event.name and state.is_pending and event.source != "clear" and not is_held_back:
         state.attempts += 1
         mirror.write()
         save(files, state)
@@ -217,7 +233,7 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     done.begins_compaction = event.kind == "before" and event.agent == "claude-code" and not is_again
     if done.begins_compaction and options.steers:
         return _steer(mirror, files, done)
-    return _with_context(event, text) if text else b""
+    return _with_context(event, text) if text else answer
 
 
 def _steer(mirror: Mirror, files: HookStateFiles, done: Done) -> bytes:

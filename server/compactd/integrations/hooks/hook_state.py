@@ -29,7 +29,18 @@ VERSION: Final = f"2 {__version__}"
 """The version of the stored data. Data of another release is not used, because that release may split
 messages into lines in another way.
 """
-_ENDINGS: Final = (".json", ".stretch", ".gone", ".ids", ".wait", ".line", ".lock")
+_ENDINGS: Final = (
+    ".json",
+    ".stretch",
+    ".gone",
+    ".past",
+    ".module",
+    ".ready",
+    ".ids",
+    ".wait",
+    ".line",
+    ".lock",
+)
 """Endings of the files that `forget_old` removes. The list of redacted messages is kept, because the
 transcript may still contain them.
 """

@@ -506,8 +506,8 @@ def _find_facts(
         if count(body) > room:
             continue
         if not _has_rare_words(body, cache):
-            return Lost("", _retention_shares(gone, stays, cache, ""))
-        return Lost(f"{lead}\n{body}", _retention_shares(gone, stays, cache, body))
+            return Lost("", retention_shares(gone, stays, cache, ""))
+        return Lost(f"{lead}\n{body}", retention_shares(gone, stays, cache, body))
     return Lost("", None)
 
 
@@ -575,7 +575,7 @@ def make_safe(text: str, named: Collection[str]) -> str:
     )
 
 
-def _retention_shares(
+def retention_shares(
     gone: Sequence[Item], stays: Sequence[Item], cache: FactCache, text: str
 ) -> RetentionShares | None:
     """Return which share of the atoms in the messages `gone` is in `stays`, and which share is in `stays` or

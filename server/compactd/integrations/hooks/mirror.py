@@ -31,6 +31,7 @@ from compactd.integrations.hooks.hook_state import (
     read_messages_file,
 )
 from compactd.integrations.hooks.mirror_journal import MirrorJournal
+from compactd.integrations.hooks.module_file import message_keys, take_copies
 from compactd.integrations.hooks.transcript_steps import (
     ANSWERS,
     BOUNDARIES,
@@ -96,6 +97,10 @@ class Mirror:
         """
         self._is_behind = False
         """Whether this run has read the record of the newest compaction."""
+        self._copies: dict[str, int] = {}
+        """Keys of messages, and how many such messages there are, that stayed in the context and that the
+        agent may write again after the record of the compaction.
+        """
         self._answers = 0
         """The number of answers of the model that this run has read since the last compaction."""
 
@@ -183,6 +188,8 @@ class Mirror:
         if self._is_behind and message.id is not None and message.id in self._left:
             self._note_stayed(self._left.pop(message.id))
             return
+        if self._copies and self._is_copy(message, key):
+            return
         is_known = self._is_known(key)
         if self._is_met(key, message.id) or (is_known and not self._is_lost):
             return
@@ -254,7 +261,8 @@ class Mirror:
             return
         if not self._is_known(key):
             self._ids.append(key)
-            self._journal.add_compaction(step.summary, self._counter.count(step.summary))
+            tokens = self._counter.count(step.summary)
+            self._journal.add_compaction(step.summary, tokens, is_own=step.is_own)
         elif self._is_lost:
             self._passed += 1
         else:
@@ -270,6 +278,11 @@ class Mirror:
             self._kept_messages(step)
             self._keep_as_carried()
             self._drop_gone()
+        if step.is_own and self.state.is_pending:
+            from compactd.integrations.hooks.session_compact import settle_recorded
+
+            settle_recorded(self, self._files, step.summary)
+        self._copies = take_copies(self._files) if self.agent == "claude-code" else {}
         self._is_behind = True
         # After a compaction, Gemini CLI adds an answer in which its model acknowledges the summary.
         self._answers = -1 if self.agent == "gemini-cli" else 0
@@ -422,6 +435,58 @@ class Mirror:
         """Record that the facts of the last compaction were restored as `text`, or that there were none."""
         self._carry_over(quotations(text), RESTORED_ID)
         self._settle()
+
+    def flush(self) -> None:
+        """Write the messages that this run read to the file `.stretch`. Raise `OSError`."""
+        self._flush()
+
+    def note_replaced(self, summary: str, stayed: Iterable[MirroredMessage]) -> None:
+        """Record that a summary of compactd replaced the messages, except those in `stayed`. Nothing has to
+        be restored.
+        """
+        self._begin_with(summary, stayed)
+        self._settle()
+        self._drop_gone()
+
+    def note_completed(self, summary: str, stayed: Iterable[MirroredMessage], text: str) -> None:
+        """Record the agent's `summary`, that the messages `stayed` are still in the context, and that lost
+        facts were restored as `text`.
+        """
+        self._begin_with(summary, stayed)
+        self.note_given_back(text)
+        self._drop_gone()
+
+    def _begin_with(self, summary: str, stayed: Iterable[MirroredMessage]) -> None:
+        """Begin the stretch again: what was typed before the compaction, the summary, and the messages that
+        stayed.
+        """
+        path, state = self._files.path(".stretch"), self.state
+        self._flush()
+        kept = {one.entry_id: one for one in stayed}
+        carried = [
+            frame_message(one)
+            for one in read_messages_file(path, state.stretch_bytes)
+            if one.is_typed and one.entry_id not in kept
+        ]
+        state.stretch_bytes = append(path, 0, b"".join(carried))
+        self._set_summary(summary, "")
+        self._stretch.extend(map(frame_message, kept.values()))
+        self._flush()
+        state.carried_bytes = state.stretch_bytes
+
+    def _is_copy(self, message: Message, key: int) -> bool:
+        """Return whether the agent wrote a message that stayed in the context again, with another id."""
+        keys = message_keys(message)
+        is_copy = any(self._copies.get(key) for key in keys)
+        if not is_copy and worth_restoring(message) is not None:
+            self._copies.clear()
+            return False
+        # A program's message before another copy is a copy too; the mirror does not keep its text.
+        for text in keys:
+            if text in self._copies and not text.startswith(("call:", "result:")):
+                self._copies[text] -= 1
+        self._ids.append(key)
+        return True
 
     def _settle(self) -> None:
         self.state.is_pending = False

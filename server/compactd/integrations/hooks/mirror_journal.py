@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from compactd.core.history.entries import Appended, Compacted, Opened, number_of
 from compactd.integrations.hooks.hook_state import HookState, HookStateFiles, append, mirror_id
-from compactd.protocol.messages import NULL, CompactionResult, Message
+from compactd.protocol.messages import NULL, CompactionResult, Message, Strategy
 from compactd.storage import files
 from compactd.storage.journal_file import JournalFile
 from compactd.storage.journal_records import as_appended, scan
@@ -76,13 +76,14 @@ class MirrorJournal:
         self._records.append(msgspec.json.encode(entry))
         return entry_id
 
-    def add_compaction(self, summary: str, tokens: int) -> str:
-        """Add a compaction by the agent. Return the id of its entry."""
+    def add_compaction(self, summary: str, tokens: int, *, is_own: bool = False) -> str:
+        """Add a compaction by the agent. `is_own`: compactd wrote the summary. Return the id of its entry."""
         entry_id, parent = self._next()
         self._state.epoch += 1
         number = f"{self._state.session_id[:64]}-{self._state.epoch - 1}"
+        strategy: Strategy = "extract" if is_own else "summarize"
         result = CompactionResult(
-            compacted=True, compaction_id=number, strategy="summarize", created_at=self._now
+            compacted=True, compaction_id=number, strategy=strategy, created_at=self._now
         )
         entry = Compacted(
             id=entry_id,

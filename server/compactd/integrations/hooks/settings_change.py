@@ -108,7 +108,23 @@ def add_hooks(text: str, wanted: WantedHooks) -> tuple[str, tuple[str, ...]]:
             text = with_member(text, parse(text), "statusLine", told)
         elif not _is_compactd_hook(present.node):
             notes.append("the settings already have a status line; it was not changed")
+    if wanted.agent == "claude-code" and not _is_strict_json(text):
+        notes.append(
+            "Claude Code ignores this file because it contains comments or trailing commas; the hooks run "
+            "once these are removed"
+        )
     return text, tuple(notes)
+
+
+def _is_strict_json(text: str) -> bool:
+    """Return whether Claude Code reads the settings `text`: with comments or trailing commas, it ignores all
+    of them (2.1.197, 2.1.240 and 2.1.330, run 2026-11).
+    """
+    try:
+        json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _with_steering(text: str, wanted: WantedHooks) -> str:

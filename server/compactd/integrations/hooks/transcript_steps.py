@@ -73,6 +73,8 @@ class CompactionStep(Struct, frozen=True):
     """
     id: str = ""
     """The compaction's id, if the agent gives it one."""
+    is_own: bool = False
+    """Whether compactd wrote the summary, in place of the agent's model."""
 
 
 TranscriptStep = MessageStep | CompactionStep
@@ -92,7 +94,8 @@ def steps_of(
             from compactd.formats.agents import claude_code
 
             file, between = claude_code.read_piece(data, between, is_last=is_last)
-            return _with_preserved(_without_frames(_plain(file)), data), between
+            steps = with_own_summaries(_without_frames(_plain(file)), data)
+            return _with_preserved(steps, data), between
         case "codex":
             from compactd.formats.agents import codex
 
@@ -101,6 +104,39 @@ def steps_of(
             from compactd.formats.agents import gemini_cli
 
             return _with_kept(gemini_cli.read(data), data), None
+
+
+_OWN_SUMMARY: Final = b'"subtype":"compact_boundary"'
+
+
+def with_own_summaries(steps: list[TranscriptStep], data: bytes) -> list[TranscriptStep]:
+    """Return `steps` of a Claude Code transcript, with each summary of compactd as a compaction. It directly
+    follows the record of the boundary, and has no `isCompactSummary` (2.1.287 to 2.1.332, run 2026-11).
+    O(bytes).
+    """
+    if _OWN_SUMMARY not in data:
+        return steps
+    from compactd.core.text.summary_format import LEAD
+    from compactd.formats.files.json_lines import records
+    from compactd.formats.files.session_file import text_field
+
+    boundary, own = "", set[str]()
+    for _, record in records(data, _ignore):
+        if text_field(record, "subtype") == "compact_boundary":
+            boundary = text_field(record, "uuid") or ""
+        elif boundary and text_field(record, "parentUuid") == boundary:
+            own.add(text_field(record, "uuid") or "")
+            boundary = ""
+    return [
+        CompactionStep(text, id=step.message.id or "", is_own=True)
+        if isinstance(step, MessageStep)
+        and step.message.id in own
+        and step.message.meta is not None
+        and step.message.meta.synthetic
+        and (text := join_text_blocks(step.message.content)).startswith(LEAD)
+        else step
+        for step in steps
+    ]
 
 
 def _plain(file: SessionFile) -> list[TranscriptStep]:

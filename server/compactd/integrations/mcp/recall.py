@@ -8,10 +8,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
+import msgspec
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from compactd.client.asynchronous import AsyncClient
 from compactd.core.text.quoting import quote_line
+from compactd.core.tokens.usage import context_size, normalise
+from compactd.integrations.hooks.events import AGENTS
 from compactd.integrations.mcp.recall_sessions import SessionChoice, choose_session
 from compactd.integrations.mcp.recall_text import (
     MAX_RECALL_ID_CHARS,
@@ -20,7 +24,9 @@ from compactd.integrations.mcp.recall_text import (
     one_line_id,
     recall_record,
 )
-from compactd.protocol.wire import Hit, SessionInfo
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import NULL
+from compactd.protocol.wire import Hit, SessionInfo, StateResult
 
 MAX_QUERY_WORDS = 8
 MAX_RECALL_HITS = 200
@@ -39,6 +45,12 @@ DATA = (
 ONE_PROJECT = "this server reads the sessions of one project, and the model cannot choose one (no `session`)."
 
 _PLACES: Mapping[object, str] = {True: " · still in the context", False: " · compacted away"}
+
+
+class _Answer(Struct, frozen=True):
+    """The usage report of a stored message."""
+
+    usage: Raw = NULL
 
 
 class NotFound(Exception):
@@ -146,20 +158,23 @@ class Recall:
         return "\n".join(lines)
 
     async def state(self, *, session: str | None) -> str:
-        """Return the session's name, how full its context is, and its compactions. Raise `NotFound`."""
+        """Return the session's name, its compactions, and how full its context is if that is known. Raise
+        `NotFound`.
+
+        compactd does not know the window of an agent whose session it mirrors, nor when that agent compacts.
+        """
         async with self._open(session) as info:
             state = await self._client.agent_state(session_id=info.session_id)
-        usage = state.token_usage
+            is_mirror = info.session_id.partition(":")[0] in AGENTS
+            reported = await self._reported_context(info.session_id) if is_mirror else None
         lines = [f"session {one_line_id(info.session_id)}"]
         if info.title:
             lines.append(quote_line(f"title: {info.title[:MAX_RECALL_ID_CHARS]}", "unknown"))
-        used, window = usage.current_context_tokens, usage.context_window
-        if used is not None:
-            share = f" of {window:,} ({100 * used / window:.0f} %)" if window else ""
-            guess = ", the window is a guess" if window and usage.context_window_confidence == "guess" else ""
-            lines.append(f"context: {used:,} tokens{share}, {usage.current_context_source}{guess}")
-        if usage.threshold_tokens:
-            lines.append(f"a compaction is due at {usage.threshold_tokens:,} tokens")
+        if reported is not None:
+            tokens, at = reported
+            lines.append(f"context: {tokens:,} tokens in the request of {_when(at)}, as the agent reports it")
+        if not is_mirror:
+            lines += _fill(state)
         lines.append(f"messages stored: {info.message_count:,}; compactions: {state.compaction.count}")
         for each in state.compaction.history[-5:]:
             what = f"{each.messages_removed:,} messages removed" if each.messages_removed else each.strategy
@@ -170,6 +185,18 @@ class Recall:
         if state.compaction.count:
             lines.append("What was removed is still here: search_history finds it, expand shows it.")
         return "\n".join(lines)
+
+    async def _reported_context(self, session_id: str) -> tuple[int, float] | None:
+        """Return (the tokens of the newest request in the context, its time) from the agent's usage report;
+        None if there is no report since the last compaction. O(context).
+        """
+        history = await self._client.session_history(session_id=session_id, in_context=True)
+        for entry in reversed(history.entries):
+            if entry.message is UNSET or entry.carried:
+                continue
+            if size := _reported_size(entry.message):
+                return size, entry.at
+        return None
 
     async def _hits(self, session_id: str, query: str, words: Sequence[str]) -> list[Hit]:
         """Return the messages that contain the whole query or one of `words`, best first. The whole query
@@ -211,6 +238,32 @@ class Recall:
                 yield info
             finally:
                 await self._client.session_close(session_id=info.session_id)
+
+
+def _reported_size(message: Raw) -> int:
+    """Return the tokens of the request that a message answered, from its usage report; 0 if unknown."""
+    try:
+        usage = msgspec.json.decode(message, type=_Answer).usage
+        return 0 if usage == NULL else context_size(normalise(usage)[0])
+    except (msgspec.DecodeError, CompactdError):
+        return 0
+
+
+def _fill(state: StateResult) -> list[str]:
+    """Return lines that say how full the context is and when compactd compacts it; the latter only if the
+    window is known.
+    """
+    usage = state.token_usage
+    used, window = usage.current_context_tokens, usage.context_window
+    if usage.context_window_confidence == "guess":
+        window = None
+    lines: list[str] = []
+    if used is not None:
+        share = f" of {window:,} ({100 * used / window:.0f} %)" if window else ""
+        lines.append(f"context: {used:,} tokens{share}, {usage.current_context_source}")
+    if window and usage.threshold_tokens and state.compaction.enabled:
+        lines.append(f"a compaction is due at {usage.threshold_tokens:,} tokens")
+    return lines
 
 
 def _missing(wanted: SessionChoice, stored: Sequence[SessionInfo]) -> str:

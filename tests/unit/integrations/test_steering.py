@@ -85,6 +85,15 @@ def test_the_user_can_switch_it_off(tmp_path: Path) -> None:
     assert answers == ["", b"", b"The summary"]
 
 
+def test_a_plugin_beside_an_installation_says_it_once(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.session.say(*past(1))
+
+    answers = [agent.at("PreCompact", trigger="auto", prompt_id=name).steering for name in ("p", "p", "q")]
+
+    assert [answer[:11] for answer in answers] == ["The summary", "", "The summary"]
+
+
 def test_other_agents_are_told_nothing(tmp_path: Path) -> None:
     agents = [Agent(name, tmp_path) for name in ("codex", "gemini-cli")]
     for agent in agents:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_MARK_S: Final = 900.0
 """A compaction that began more than this many seconds ago has failed."""
+REPEAT_S: Final = 2.0
 MAX_INNER: Final = 16
 MAX_SUMMARY_CHARS: Final = 262_144
 
@@ -34,6 +35,10 @@ class CompactionMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The summary, as the context gets it; empty if it is not known."""
     is_disputed: bool = False
     """Whether the summary may be that of a sub-agent's own conversation."""
+
+    def repeats(self, before: CompactionMark) -> bool:
+        """Return whether this is the mark of the same event as `before`, which another hook has handled."""
+        return bool(self.prompt_id) and self.prompt_id == before.prompt_id and self.at - before.at < REPEAT_S
 
 
 def note(state: HookState, event: HookEvent, now: float) -> None:

@@ -177,6 +177,7 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     from compactd.integrations.hooks.hook_state import forget_old, load, save
 
     state = load(files)
+    before = state.mark
     if event.agent == "claude-code" and _note_mark(state, event):
         save(files, state)
         if state.mark is None:
@@ -211,7 +212,9 @@ def _answer(event: HookEvent, files: HookStateFiles, options: Options, began: fl
     if not mirror.write():
         done.failed = done.failed or "the mirror's journal is damaged"
     save(files, state)
-    done.begins_compaction = event.kind == "before" and event.agent == "claude-code"
+    # If both the plugin and `compactd install` are used, the event comes twice.
+    is_again = before is not None and state.mark is not None and state.mark.repeats(before)
+    done.begins_compaction = event.kind == "before" and event.agent == "claude-code" and not is_again
     if done.begins_compaction and options.steers:
         return _steer(mirror, files, done)
     return _with_context(event, text) if text else b""

@@ -14,7 +14,7 @@ Most user records were not written by a person; `author_of_row` returns who wrot
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Raw, Struct
@@ -80,7 +80,7 @@ _NAMES_SOURCE_FROM: Final = (2, 1, 197)
 2.1.330, 2026-11). A record without `promptSource` is no prompt; for example, a plugin added it.
 """
 
-_USUAL_WINDOWS: Final = dict.fromkeys(
+_USUAL_WINDOWS: Final[Mapping[str, int]] = dict.fromkeys(
     (
         *("claude-opus-4-6", "claude-opus-4-5", "claude-haiku-4-5"),
         *("claude-sonnet-4-6", "claude-sonnet-4-5", "claude-sonnet-4"),

@@ -76,7 +76,7 @@ def _tool(
         title=title,
         description=told,
         annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
-        meta=dict(_META),
+        _meta=dict(_META),
         input_schema={
             "type": "object",
             "properties": properties,

@@ -67,7 +67,7 @@ class Agent:
         return self.at(STOPS[self.agent])
 
     def before(self) -> Answer:
-        return self.at(BEFORES[self.agent], trigger="auto")
+        return self.at(BEFORES[self.agent], trigger="manual")
 
 
 def spawned(home: Path, *arguments: str, **more: object) -> subprocess.Popen[bytes]:

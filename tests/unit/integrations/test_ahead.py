@@ -30,7 +30,7 @@ def begun(home: Path) -> Agent:
     """Begin a compaction with the hook as a process, and wait until its helper is ready."""
     agent = Agent("claude-code", home)
     agent.session.say(*past())
-    event = json.dumps(agent.session.event("PreCompact", trigger="auto")).encode()
+    event = json.dumps(agent.session.event("PreCompact", trigger="manual")).encode()
     assert ended(spawned(home, "hook", "claude-code", "--deadline", "30"), event)[0] == 0
     until(files_at(home, agent).socket_path.exists)
     return agent
@@ -117,7 +117,7 @@ def test_a_process_that_is_ready_after_the_compaction_ends(tmp_path: Path) -> No
     agent.session.say(*past())
     agent.before()
     agent.prompt()
-    event = json.dumps(agent.session.event("PreCompact", trigger="auto")).encode()
+    event = json.dumps(agent.session.event("PreCompact", trigger="manual")).encode()
 
     code, out, err = ended(spawned(tmp_path, "hook", "claude-code", "--ahead"), event)
 

@@ -186,3 +186,33 @@ def test_a_compaction_after_which_nothing_was_said_is_not_counted_again(
             agent.session.path.write_bytes(before)
 
     assert (texts, load(files).compactions) == (["", ""], 1)
+
+
+def test_a_prompt_that_claude_code_is_about_to_answer_is_not_repeated(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.session.say(*past())
+    agent.at("PreCompact", trigger="auto")
+    agent.session.say(Turn("user", "Now write the omega_report into src/omega/report.py."))
+
+    text = agent.start("compact").text
+
+    assert LIMIT in text
+    assert "omega_report" not in text
+
+
+def test_a_sub_agents_compaction_in_an_older_version_changes_nothing(tmp_path: Path) -> None:
+    """2.1.240 sends the same events for a sub-agent's own conversation as for the session's."""
+    agent = Agent("claude-code", tmp_path)
+    agent.session.say(*past())
+    agent.at("PreCompact", trigger="auto")
+    agent.at("SubagentStop", agent_id="f", agent_type="", last_assistant_message=SUMMARY)
+
+    texts = [
+        agent.start("compact").text,
+        agent.at("PostCompact", trigger="auto", compact_summary=SUMMARY).text,
+    ]
+
+    assert texts == ["", ""]
+    assert agent.prompt().text == ""
+    agent.before()
+    assert LIMIT in agent.start("compact").text

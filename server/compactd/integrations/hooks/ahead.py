@@ -153,6 +153,7 @@ def _serve(agent: str, data: bytes, environ: Mapping[str, str]) -> None:
     crc = _checksum(files.path(".stretch"), state.stretch_bytes)
     gone = GoneMessages(newest_messages(held, MAX_MIRRORED_TOKENS), state.folder)
     gone.read_ahead()
+    is_auto = state.mark is not None and state.mark.trigger == "auto"
     expected: tuple[Request, Reply] | None = None
 
     def is_wanted() -> bool:
@@ -160,7 +161,7 @@ def _serve(agent: str, data: bytes, environ: Mapping[str, str]) -> None:
 
     for request, link in _requests(files.socket_path, is_wanted):
         if request.gone_crc is None:
-            stays, stayed = kept_text(newest_answer(held))
+            stays, stayed = kept_text(newest_answer(held, is_auto=is_auto))
             request = replace(request, gone_crc=crc, stays=stays, stayed=stayed)
             expected = request, _reply(gone, request)
         elif request.gone_crc == crc:

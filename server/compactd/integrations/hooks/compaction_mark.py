@@ -10,6 +10,7 @@ sends the same events with its id, but the end of its fork does not say whose it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ class CompactionMark(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A compaction of the session that has begun."""
 
     at: float
+    trigger: str = ""
+    """`manual` or `auto`; empty if the agent does not say."""
     prompt_id: str = ""
     summary: str = ""
     """The summary, as the context gets it; empty if it is not known."""
@@ -50,13 +53,26 @@ def note(state: HookState, event: HookEvent, now: float) -> None:
         elif event.kind in ("start", "after", "inner_end"):
             inner.pop(event.agent_id, None)
     elif event.kind == "before":
-        state.mark = CompactionMark(at=now, prompt_id=event.prompt_id)
+        state.mark = CompactionMark(at=now, trigger=event.trigger, prompt_id=event.prompt_id)
+        state.is_inner_compaction = False
     elif event.kind == "fork_end":
         _add_summary(state, event, now, is_disputed=bool(inner))
     elif event.kind in ("prompt", "end") or (event.kind == "start" and event.source != "compact"):
         # The agent goes on without a compaction, so it failed.
         state.mark = None
     state.inner = inner
+
+
+def is_of_sub_agent(state: HookState, event: HookEvent, newest_role: Callable[[], str]) -> bool:
+    """Return whether a sub-agent compacted its own conversation before the session starts with `event`.
+
+    2.1.197 and 2.1.240 do not say so (2.1.330 does). When the session compacts by itself, it is about to
+    answer a prompt or a tool's result; while a sub-agent works, the session's newest message is the model's
+    (all three versions, run 2026-11). `newest_role` returns the role of that message.
+    """
+    mark = state.mark
+    is_auto = mark is not None and mark.trigger == "auto"
+    return event.agent == "claude-code" and is_auto and newest_role() == "assistant"
 
 
 def take_summary(state: HookState, event: HookEvent, now: float) -> str:

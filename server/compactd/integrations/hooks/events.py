@@ -72,6 +72,9 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     summary: str = ""
     """The agent's summary as its context gets it, in an event after a compaction or at the end of a fork;
     empty if the agent does not pass it."""
+    trigger: str = ""
+    """What began the compaction that the event is about: `manual` or `auto`; empty if the agent does not
+    say."""
     prompt: str = ""
     """The beginning of the prompt, in a `prompt` event."""
     prompt_id: str = ""
@@ -105,6 +108,7 @@ def event_of(agent: AgentName, data: bytes) -> HookEvent | None:
         cwd=_text(given, "cwd", "working_directory", "workspace"),
         source=_text(given, "source").lower(),
         summary=_summary(agent, kind, given),
+        trigger=_text(given, "trigger").lower(),
         prompt=_text(given, "prompt")[:MAX_PROMPT_CHARS] if kind == "prompt" else "",
         prompt_id=_text(given, "prompt_id"),
         agent_id=agent_id[:MAX_EVENT_ID_CHARS],

@@ -294,12 +294,17 @@ def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, do
             )
         if event.kind == "start" and event.source == "clear":
             mirror.clear()
-        if event.kind == "after":
+        if event.kind == "after" and not mirror.state.is_inner_compaction:
             mirror.note_compaction(event.summary)
         if event.kind == "start" and event.source == "compact":
-            from compactd.integrations.hooks.compaction_mark import take_summary
+            from compactd.integrations.hooks.compaction_mark import is_of_sub_agent, take_summary
 
-            mirror.note_start(take_summary(mirror.state, event, time.time()))
+            state = mirror.state
+            if is_of_sub_agent(state, event, mirror.newest_role):
+                state.mark, state.is_inner_compaction = None, True
+                return
+            is_auto = state.mark is not None and state.mark.trigger == "auto"
+            mirror.note_start(take_summary(state, event, time.time()), is_auto=is_auto)
             if transcript is not None and event.agent != "claude-code":
                 # Claude Code writes the record of the compaction after this event.
                 _wait_for(mirror, transcript, options, began)

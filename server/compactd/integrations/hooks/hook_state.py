@@ -137,6 +137,8 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     """
     gone_bytes: int = 0
     mark: CompactionMark | None = None
+    is_inner_compaction: bool = False
+    """Whether the compaction that the events are about is that of a sub-agent's own conversation."""
     """The compaction that has begun, if the agent says so before it is done."""
     inner: dict[str, float] = msgspec.field(default_factory=dict)
     """Sub-agent -> the Unix time at which it began to compact its own conversation, until that is done."""

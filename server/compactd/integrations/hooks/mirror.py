@@ -95,6 +95,8 @@ class Mirror:
         """Messages before the newest compaction, by the agent's ids for them. Some may have stayed in the
         context.
         """
+        self._carried: frozenset[str] = frozenset()
+        """The entry ids of the messages with which this run began a new stretch."""
         self._is_behind = False
         """Whether this run has read the record of the newest compaction."""
         self._copies: dict[str, int] = {}
@@ -292,15 +294,23 @@ class Mirror:
         if (self._note_announcement("after") or not self.state.is_told) and summary:
             self._set_summary(summary, "")
 
-    def note_start(self, summary: str) -> None:
+    def newest_role(self) -> str:
+        """Return the role of the newest message in the agent's context; empty if there is none.
+        O(context)."""
+        self._flush()
+        held = read_messages_file(self._files.path(".stretch"), self.state.stretch_bytes)
+        newest = next((one for one in reversed(held) if one.client_id), None)
+        return "" if newest is None else decode_role(newest.message)
+
+    def note_start(self, summary: str, *, is_auto: bool = False) -> None:
         """Handle the start event that an agent sends after a compaction. `summary`: the agent's summary, if
-        an earlier event passed it.
+        an earlier event passed it. `is_auto`: whether the agent compacted by itself.
         """
         is_new = self._note_announcement("start")
         if summary and (is_new or (self.state.is_pending and not self.state.is_told)):
             self._set_summary(summary, "")
         if is_new and self.agent == "claude-code":
-            self._assume_kept()
+            self._assume_kept(is_auto=is_auto)
 
     def clear(self) -> None:
         """Handle the start event of an empty context: nothing of the previous messages has to be restored."""
@@ -359,6 +369,7 @@ class Mirror:
             if one.is_typed and len(one.message) <= left:
                 left -= len(one.message)
                 carried.append(one)
+        self._carried = frozenset(one.entry_id for one in carried)
         data = b"".join(frame_message(one) for one in reversed(carried))
         state.stretch_bytes = append(files.path(".stretch"), 0, data)
         state.carried_bytes = state.stretch_bytes
@@ -394,11 +405,11 @@ class Mirror:
             if client_id in self._left:
                 self._note_stayed(self._left.pop(client_id))
 
-    def _assume_kept(self) -> None:
+    def _assume_kept(self, *, is_auto: bool) -> None:
         """Handle the messages that Claude Code is known to keep before its record says so. "Summarize from
         here" keeps none of them, which no event says.
         """
-        for held in newest_answer(list(self._left.values())):
+        for held in newest_answer(list(self._left.values()), is_auto=is_auto):
             self._note_stayed(self._left.pop(held.client_id))
         self._keep_as_carried()
 
@@ -413,7 +424,8 @@ class Mirror:
         """
         state = self.state
         state.stayed.append(held.entry_id)
-        self._stretch.append(frame_message(held))
+        if held.entry_id not in self._carried:
+            self._stretch.append(frame_message(held))
         if not state.is_pending:
             return
         state.stays = f"{state.stays}{kept_text([held])[0]}"[:MAX_SUMMARY_CHARS]
@@ -535,18 +547,24 @@ class Mirror:
         return set(found)
 
 
-def newest_answer(held: Sequence[MirroredMessage]) -> list[MirroredMessage]:
+def newest_answer(held: Sequence[MirroredMessage], *, is_auto: bool) -> list[MirroredMessage]:
     """Return the model's last answer in `held` (oldest first) and the tool results after it; empty if there
-    is no answer. Claude Code keeps at least these (2.1.197, 2.1.240 and 2.1.330, run 2026-11).
+    is no answer. Claude Code keeps at least these (2.1.197, 2.1.240 and 2.1.330, run 2026-11). If it compacts
+    by itself (`is_auto`), it also keeps the prompt that it is about to answer.
     """
     newest: list[MirroredMessage] = []
     for one in reversed(held):
-        role = decode_message(one.message).role if one.client_id else ""
-        if role in ("assistant", "tool"):
+        role = decode_role(one.message) if one.client_id else ""
+        if role in ("assistant", "tool") or (role == "user" and is_auto):
             newest.append(one)
         if role == "assistant":
             return newest[::-1]
     return []
+
+
+def decode_role(message: bytes) -> str:
+    """Return the role of a message in neutral form."""
+    return decode_message(message).role
 
 
 def kept_text(kept: Iterable[MirroredMessage]) -> tuple[str, list[str]]:

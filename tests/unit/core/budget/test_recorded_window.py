@@ -10,7 +10,7 @@ from compactd.core.budget.recorded_window import (
     estimated_window,
     window_by_file,
 )
-from compactd.integrations.hooks import statusline
+from compactd.integrations.hooks import compact_threshold
 
 OPUS = 1_000_000
 GROWN = (40_000, 90_000, 150_000, 165_894)
@@ -34,7 +34,7 @@ def compaction(tokens: int) -> Evidence:
 )
 def test_claude_code_compacts_about_33_000_tokens_below_its_window(tokens: int, window: int) -> None:
     assert estimated_window(tokens) == window
-    assert statusline.BUFFER == CLAUDE_CODE_BUFFER
+    assert compact_threshold.BUFFER == CLAUDE_CODE_BUFFER
 
 
 def test_an_automatic_compaction_beats_the_registry_and_is_an_estimate() -> None:

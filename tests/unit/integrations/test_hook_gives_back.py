@@ -465,3 +465,14 @@ def test_small_talk_is_not_worth_a_word(agent: Agent) -> None:
     answer = agent.prompt()
 
     assert (answer.text, answer.done.did) == ("", "the agent's summary lost no facts")
+
+
+def test_a_hook_that_is_installed_after_a_compaction_knows_the_next_one(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.session.say(Turn("user", "Begin.")).compact("An earlier summary.").say(*past())
+    agent.stop()
+    agent.before()
+
+    text = agent.start("compact").text
+
+    assert LIMIT in text

@@ -289,9 +289,12 @@ def _mirror(mirror: Mirror, event: HookEvent, options: Options, began: float, do
             )
     try:
         if transcript is not None:
+            is_first = not mirror.state.is_caught_up
             mirror.catch_up(
                 transcript, until, is_open=event.kind in ("before", "after"), is_over=event.kind == "end"
             )
+            if is_first and event.kind != "after" and event.source != "compact":
+                mirror.note_history()
         if event.kind == "start" and event.source == "clear":
             mirror.clear()
         if event.kind == "after" and not mirror.state.is_inner_compaction:

@@ -320,6 +320,15 @@ class Mirror:
         state.stretch_bytes = state.carried_bytes = 0
         state.turns = 0
 
+    def note_history(self) -> None:
+        """Record that the session's earlier compactions were before the hook's first event, so that no event
+        will report them.
+        """
+        state = self.state
+        if state.is_caught_up:
+            for reporter in REPORTERS:
+                state.counts[reporter] = max(state.counts.get(reporter, 0), state.compactions)
+
     def _note_announcement(self, by: CompactionReporter) -> bool:
         """Record that `by` (the transcript or an event) reported a compaction. Return True if it is the first
         report of that compaction.

@@ -490,3 +490,24 @@ def test_a_session_of_a_folder_that_does_not_exist_belongs_to_the_current_one(ho
     ]
     assert Path(written["path"]).parent == session_of(home).parent
     assert written["resume"] == [f"claude --resume {written['session_id']}"]
+
+
+def test_a_dry_run_says_what_would_be_lost(home) -> None:
+    (dry, done) = run_each(
+        home,
+        *[("handoff", "--to", "codex", session_of(home), "--json", *more) for more in (("--dry-run",), ())],
+    )
+
+    assert dry.json["written"] is None
+    assert dry.json["not_kept"] == done.json["not_kept"] == done.json["written"]["warnings"]
+    assert dry.json["not_kept"]
+
+
+def test_a_session_whose_folder_is_gone_is_resumed_in_this_one(home) -> None:
+    file = session_of(home)
+    file.write_text(file.read_text().replace(str(home), "/gone/project"))
+
+    (seen,) = run_each(home, ("resume", "claude-code", file, "--target", "3k", "--json"))
+
+    assert any("/gone/project" in one for one in seen.json["warnings"])
+    assert [one for one in seen.json["written"]["resume"] if "/gone/project" in one] == []

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 from compactd.cli.agent_files.choose import Choice, choose_session, current_folder, describe
 from compactd.cli.agent_files.places import AGENTS, ALIASES, TITLES, named_folder
-from compactd.cli.agent_files.resume import agent_root
+from compactd.cli.agent_files.resume import agent_root, new_session_id
 from compactd.cli.agent_files.target_model import TargetModel, target_model
 from compactd.cli.agent_files.written import (
     WrittenSession,
     check_place,
     write_session,
 )
-from compactd.cli.framework.compacted_file import CONTINUED
+from compactd.cli.framework.compacted_file import CONTINUED, compacted_file
 from compactd.cli.framework.compacting import (
     check_sizes,
     compact_session,
@@ -102,6 +102,8 @@ class Moved(Struct, frozen=True, kw_only=True):
     result: CompactionResult | None
     """None if the session was not compacted."""
     written: WrittenSession | None
+    lost: tuple[str, ...]
+    """What the new file lacks, or would lack if it were written."""
     tools: tuple[str, ...]
     """The tools that the session calls and the other agent does not have by these names."""
     warnings: tuple[str, ...]
@@ -174,9 +176,10 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
     if not loaded.working_dir and loaded.format == "gemini-cli":
         loaded = replace(loaded, working_dir=named_folder(source))
     _check_agent(order, loaded, choice.name)
-    notes = [*_in_use(loaded), *_about_folder(order, loaded)]
+    about_folder = _about_folder(loaded)
+    notes = [*_in_use(loaded), *about_folder]
     conversation = replace(loaded, messages=loaded.live)
-    if _about_folder(order, loaded):
+    if about_folder:
         conversation = replace(conversation, working_dir=str(current_folder() or Path.home()))
     waiting.set_text(f"counting {plural(len(loaded.live), 'message')}")
     model: TargetModel | None = None
@@ -205,6 +208,7 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
     if limit is not None and result is not None and result.tokens_after > limit:
         notes.append(f"the session is still larger than the {limit:,} tokens that fit")
     written: WrittenSession | None = None
+    lost: tuple[str, ...] = ()
     if not order.dry_run and (order.is_handoff or (result is not None and result.compacted)):
         written = write_session(
             client,
@@ -214,7 +218,13 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
             source=source,
             target=None,
             folder=cache_folder(os.environ) / FOLDER,
+            is_moved=bool(about_folder),
         )
+        lost = written.file.warnings
+    elif order.dry_run:
+        lost = compacted_file(
+            client, fed.session_id, conversation, order.target_agent, new_session_id(order.target_agent, None)
+        ).warnings
     if version != _version(source):
         notes.append("the session was written meanwhile; what was added is not in the new one")
     return Moved(
@@ -228,6 +238,7 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
         tokens=context.used,
         result=result,
         written=written,
+        lost=lost,
         tools=_tools_of(loaded.live) if order.is_handoff else (),
         warnings=(*notes, *loaded.warnings, *fed.warnings),
     )
@@ -251,14 +262,14 @@ def _version(source: Path) -> tuple[int, int] | None:
     return (about.st_mtime_ns, about.st_size) if source.is_file() else None
 
 
-def _about_folder(order: Move, conversation: LoadedConversation) -> list[str]:
+def _about_folder(conversation: LoadedConversation) -> list[str]:
     """Return a note if the new session belongs to the current folder, because that of the session is not
-    known or does not exist. A session that stays with its agent stays in its folder.
+    known or does not exist.
     """
     folder = conversation.working_dir
     if not folder:
         return ["the file names no folder, so the new session belongs to this one"]
-    if order.is_handoff and not Path(folder).is_dir():
+    if not Path(folder).is_dir():
         return [f"there is no folder {folder}, so the new session belongs to this one"]
     return []
 

@@ -53,14 +53,14 @@ def new_session_id(format: str, target: Path | None) -> str:
 
 
 def place_of(
-    format: str, session_id: str, working_dir: str | None, source: Path, environ: Mapping[str, str]
+    format: str, session_id: str, working_dir: str | None, source: Path | None, environ: Mapping[str, str]
 ) -> Path | None:
     """Return the path at which the agent with this format finds the session `session_id` of `working_dir`.
     Nothing needs to exist there. Return None if the agent has no such place, or if the place depends on the
     working directory and that is unknown.
 
     `source`: the file from which the session was made. If it is in a folder of the agent, the session belongs
-    into the same folder. `environ` is as in `places.find_files`.
+    into the same folder. None if that does not matter. `environ` is as in `places.find_files`.
     """
     root = agent_root(format, environ)
     if root is None:
@@ -74,7 +74,7 @@ def place_of(
         "claude-code": f"{session_id}.jsonl",
         "gemini-cli": f"session-{at[:16]}-{session_id[:8]}.jsonl",
     }.get(format, f"{at}_{session_id}.jsonl")
-    if source.absolute().is_relative_to(root):
+    if source is not None and source.absolute().is_relative_to(root):
         return source.absolute().parent / name
     if working_dir is None:
         return None

@@ -58,6 +58,7 @@ def _facts(moved: Moved) -> dict[str, object]:
         "compacted": result is not None and result.compacted,
         "compaction": None if result is None else msgspec.to_builtins(result),
         "written": moved.written.facts if moved.written is not None else None,
+        "not_kept": moved.lost,
         "tools_of_other_agent": moved.tools,
         "warnings": moved.warnings,
         **moved.choice.facts,
@@ -83,10 +84,12 @@ def _show(page: Page, moved: Moved) -> None:
         more = f" and {len(moved.tools) - _MAX_TOOLS:,} more" if len(moved.tools) > _MAX_TOOLS else ""
         page.row("tools", f"calls of {named}{more} stay in the history; {names[1]} has its own tools")
     page.line()
+    said = [_NUMBERS.sub("", one) for one in moved.lost if not _MINOR.match(one)]
     if moved.written is None:
+        for one in said:
+            page.line(one, "due")
         page.line("nothing was written")
         return
-    said = [_NUMBERS.sub("", one) for one in moved.written.file.warnings if not _MINOR.match(one)]
     show_written(page, moved.written, said)
 
 

@@ -55,16 +55,18 @@ def write_session(
     source: Path,
     target: Path | None,
     folder: Path | None = None,
+    is_moved: bool = False,
 ) -> WrittenSession:
     """Write the context of the session `daemon_session`, which was made from `conversation`, to `target`. If
     that is None, write it to where the agent with this format finds it, and never over another file.
 
     `source`: the file of `conversation`. `folder`: where to write the file of an agent that opens files from
-    any folder. Raise `CommandError` if there is no place, or if the file cannot be written.
+    any folder. `is_moved`: whether the session leaves the folder of `source`. Raise `CommandError` if there
+    is no place, or if the file cannot be written.
     """
     session_id = new_session_id(format, target)
     where = conversation.working_dir or None
-    place = place_of(format, session_id, where, source, os.environ)
+    place = place_of(format, session_id, where, None if is_moved else source, os.environ)
     new = target
     if new is None and folder is not None and place is None:
         new = folder / f"{session_id}.json"

@@ -232,6 +232,27 @@ def test_the_compaction_of_a_plugin_is_one_and_what_it_writes_again_is_not_read_
     assert file.pinned == ((3, (0, 1, 2)),)
 
 
+def test_what_a_plugin_writes_again_after_claude_codes_summary_is_not_read_twice() -> None:
+    late = "2026-01-02T03:06:00Z"
+    result = {"type": "tool_result", "tool_use_id": USE["id"], "content": "done"}
+    file = read(
+        lines(
+            claude("user", "u1", "go", version="2.1.330", promptSource="typed"),
+            claude("assistant", "u2", [USE], message={"id": "m"}),
+            claude("user", "u3", [result]),
+            boundary("b"),
+            claude("user", "s", "Summary.", isCompactSummary=True, parentUuid="b", timestamp=late),
+            claude("assistant", "v2", [USE], message={"id": "m"}),
+            claude("user", "v3", [result]),
+            claude("user", "u4", "on", version="2.1.330", promptSource="typed", timestamp=late),
+        )
+    )
+
+    assert [message.id for message in messages(file)] == ["u1", "u2", "u3", "s", "u4"]
+    assert file.pinned == ((3, (1, 2)),)
+    assert file.compactions == 1
+
+
 def test_what_a_person_types_first_after_a_boundary_is_no_summary() -> None:
     file = read(
         lines(

@@ -256,10 +256,10 @@ def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[
     return reading.session.finish(), between
 
 
-class _PluginCompaction(Struct):
-    """A compaction that a plugin made (2.1.330, run 2026-11). The record of the boundary is followed by the
-    plugin's summary, which is not marked as one. Then the messages that stay are written once more: with new
-    ids, and with their old times.
+class _RewrittenContext(Struct):
+    """A compaction that a plugin made or changed (2.1.330, run 2026-11). The record of the boundary is
+    followed by the summary, which is not marked as one if the plugin wrote it. Then the messages that stay
+    are written once more: with new ids, and with their old times.
     """
 
     boundary: str = ""
@@ -267,7 +267,7 @@ class _PluginCompaction(Struct):
     at: float = 0.0
     """The time of the boundary."""
     place: int | None = None
-    """The position of the summary; None if no plugin made the newest compaction."""
+    """The position of the newest summary; None if there is none."""
 
 
 class ClaudeCodeReader:
@@ -288,7 +288,7 @@ class ClaudeCodeReader:
         """The provider's id of an answer -> the id of its first record."""
         self._preserved: dict[str, Raw] = {}
         """The metadata of the compaction whose summary has not been read yet."""
-        self._by_plugin = _PluginCompaction()
+        self._by_plugin = _RewrittenContext()
         self._billed: set[str] = set()
         self._answer: _Answer | None = None
         self._queue = Queue(is_by_program, between.queue)
@@ -521,7 +521,7 @@ class ClaudeCodeReader:
         if text_field(record, "subtype") == "compact_boundary" and not is_true(record, "isSidechain"):
             metadata = self._preserved = object_in(record, "compactMetadata")
             at = unix_seconds(text_field(record, "timestamp")) or 0.0
-            self._by_plugin = _PluginCompaction(text_field(record, "uuid") or "", at)
+            self._by_plugin = _RewrittenContext(text_field(record, "uuid") or "", at)
             if text_in(metadata, "trigger") == "auto":
                 self.session.add_window_evidence("compaction", count_in(metadata, "preTokens"))
 
@@ -532,16 +532,18 @@ class ClaudeCodeReader:
         found, boundary = self._by_plugin, self._by_plugin.boundary
         found.boundary = ""
         is_first = bool(boundary) and text_field(record, "parentUuid") == boundary
-        if not self._reads_requests or not is_first or author in (None, SUMMARY):
+        if not self._reads_requests or not is_first:
             return False
-        found.place = len(self.session.messages)
-        return True
+        is_plugins = author not in (None, SUMMARY)
+        if is_plugins or is_true(record, "isCompactSummary"):
+            found.place = len(self.session.messages)
+        return is_plugins
 
     def _is_written_again(
         self, record: dict[str, Raw], message: dict[str, Raw], blocks: tuple[Block, ...]
     ) -> bool:
-        """Return whether the record repeats a message that a plugin's compaction kept. Then the older message
-        stays in the context. O(messages) for a record older than the newest compaction of a plugin.
+        """Return whether the record repeats a message that the newest compaction kept. Then the older message
+        stays in the context. O(messages) for a record older than that compaction.
         """
         found = self._by_plugin
         at = unix_seconds(text_field(record, "timestamp"))

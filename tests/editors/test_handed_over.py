@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,9 @@ from tests.editors.pi.driven import Pi
 from tests.support import session_files
 from tests.support.loopback import Answer, Loopback
 
-pytestmark = pytest.mark.editor
+WITH_CLAUDE = (pytest.mark.agent,)
+WITHOUT_CLAUDE = (pytest.mark.agent, pytest.mark.editor)
+"""Claude Code is not among what `make test-editors` installs."""
 
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
 EARLY = "Never touch bank.toml."
@@ -33,6 +36,11 @@ LATE = "Now check page 14."
 FOREIGN = "Always use PORT=6666."
 """The words of a sub-agent."""
 ASKED = "Go on with page 15."
+
+
+def playing(agent: str, *values: str) -> Any:
+    """Return the values of a test in which `agent` runs."""
+    return pytest.param(*values, marks=WITH_CLAUDE if agent == "claude-code" else WITHOUT_CLAUDE)
 
 
 def write_source(home: Path, work: Path, agent: str) -> Path:
@@ -191,7 +199,7 @@ def check(said: str) -> None:
     assert all(found.index((True, id)) < found.index((False, id)) for id in calls)
 
 
-@pytest.mark.parametrize(("source", "target"), [(a, b) for a in AGENTS for b in AGENTS if a != b])
+@pytest.mark.parametrize(("source", "target"), [playing(b, a, b) for a in AGENTS for b in AGENTS if a != b])
 def test_the_other_agent_continues_a_compacted_session(tmp_path: Path, source: str, target: str) -> None:
     def write(home: Path, work: Path, *, env: Mapping[str, str] = {}) -> Json:
         file = write_source(home, work, source)
@@ -203,7 +211,7 @@ def test_the_other_agent_continues_a_compacted_session(tmp_path: Path, source: s
     check(CONTINUE[target](tmp_path / "home", write))
 
 
-@pytest.mark.parametrize("target", AGENTS)
+@pytest.mark.parametrize("target", [playing(one, one) for one in AGENTS])
 def test_the_other_agent_continues_a_session_word_for_word(tmp_path: Path, target: str) -> None:
     source = "codex" if target == "claude-code" else "claude-code"
 
@@ -221,7 +229,7 @@ def test_the_other_agent_continues_a_session_word_for_word(tmp_path: Path, targe
     assert "<task-notification>" in said[: said.find(FOREIGN)][-40:]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", [playing(one, one) for one in AGENTS])
 def test_an_agent_resumes_its_own_session_compacted(tmp_path: Path, agent: str) -> None:
     def write(home: Path, work: Path, *, env: Mapping[str, str] = {}) -> Json:
         file = write_source(home, work, agent)
@@ -280,7 +288,7 @@ WRITE: Mapping[str, Callable[[Path], tuple[Path, dict[str, str]]]] = {
 """OpenCode keeps its sessions in a database: see `test_a_session_that_opencode_exported_is_handed_over`."""
 
 
-@pytest.mark.parametrize("source", WRITE)
+@pytest.mark.parametrize("source", [playing(one, one) for one in WRITE])
 def test_a_session_that_a_real_agent_wrote_is_found_and_handed_over(tmp_path: Path, source: str) -> None:
     home = tmp_path / "home"
     work, env = WRITE[source](home)
@@ -298,6 +306,7 @@ def test_a_session_that_a_real_agent_wrote_is_found_and_handed_over(tmp_path: Pa
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.agent
 @pytest.mark.parametrize("source", [one for one in WRITE if one != "claude-code"])
 def test_claude_code_continues_what_a_real_agent_wrote(tmp_path: Path, source: str) -> None:
     home = tmp_path / "home"
@@ -315,6 +324,8 @@ def test_claude_code_continues_what_a_real_agent_wrote(tmp_path: Path, source: s
     assert places == sorted(places)
 
 
+@pytest.mark.agent
+@pytest.mark.editor
 def test_a_session_that_opencode_exported_is_handed_over(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

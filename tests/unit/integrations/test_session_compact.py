@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from compactd.core.text.summary_format import CONSTRAINTS, LEAD
-from compactd.integrations.hooks import session_compact
-from compactd.integrations.hooks.hook import Options
+from compactd.integrations.hooks.hook import Done, Options
 from compactd.integrations.hooks.hook_state import HookState, files_of, load
-from compactd.integrations.hooks.session_compact import ModuleMessage, cut_of, prepared_cut
+from compactd.integrations.hooks.mirror import Mirror
+from compactd.integrations.hooks.session_compact import ModuleMessage, answer_module, cut_of, prepared_cut
 from compactd.storage.hook_files import MODULE, PAST, READY, HookFiles, message_key
 from tests.support.agent_transcripts import FACTS, LIMIT, NAME, PATH, SUMMARY, Turn, past
 from tests.support.hook_runs import PATIENT, Agent
@@ -25,6 +26,10 @@ NEWEST = (
     Turn("call", json.dumps({"file_path": "src/parser.py"}), "n1"),
     Turn("result", "def parse(): ...\n", "n1"),
 )
+
+
+LITTLE = replace(PATIENT, kept_tokens=30)
+"""The conversation is small, so little of it stays."""
 
 
 class Module:
@@ -39,9 +44,7 @@ class Module:
         self.turns += turns
         self.agent.session.say(*turns)
 
-    def ask(
-        self, step: str, messages: list[dict] | None = None, options: Options = PATIENT
-    ) -> dict[str, Any]:
+    def ask(self, step: str, messages: list[dict] | None = None, options: Options = LITTLE) -> dict[str, Any]:
         shown = [described(turn) for turn in self.turns] if messages is None else messages
         event = self.agent.session.event("session.compact", step=step, messages=shown)
         return asked(self.agent, json.dumps(event).encode(), options)
@@ -70,7 +73,7 @@ class Module:
         return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def asked(agent: Agent, data: bytes, options: Options = PATIENT) -> dict[str, Any]:
+def asked(agent: Agent, data: bytes, options: Options = LITTLE) -> dict[str, Any]:
     """The answer of the hook's command to a question of the module."""
     import time
 
@@ -118,9 +121,7 @@ def write_rows(agent: Agent, summary: str, kept: list[Turn]) -> None:
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Module:
-    # The conversation is small, so little of it stays.
-    monkeypatch.setattr(session_compact, "KEPT_TOKENS", 30)
+def module(tmp_path: Path) -> Module:
     module = Module(tmp_path)
     module.agent.start()
     module.agent.prompt()
@@ -339,20 +340,19 @@ def test_a_redaction_takes_the_text_out_of_the_modules_files(module: Module) -> 
     assert not any(files.path(ending).exists() for ending in (PAST, MODULE, READY))
 
 
-def test_a_summary_that_was_begun_before_a_redaction_is_not_stored(
-    module: Module, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_summary_that_was_begun_before_a_redaction_is_not_stored(module: Module) -> None:
     files = HookFiles(module.agent.home / "data", f"claude-code:{module.agent.session.session_id}")
-    write = session_compact._write_summary
+    mirror = Mirror("claude-code", module.files, module.state)
+    question = json.dumps({"step": "prepare", "messages": []}).encode()
 
-    def redacted_meanwhile(*given: Any) -> Any:
-        files.redact([message_key("u1")], {})
-        return write(*given)
-
-    monkeypatch.setattr(session_compact, "_write_summary", redacted_meanwhile)
-    module.ask("prepare", [])
+    write = answer_module(mirror, module.files, question, "", LITTLE, Done())
+    assert callable(write)
+    files.redact([message_key("u1")], {})
+    write()
 
     assert not files.path(READY).exists()
+    module.ask("prepare", [])
+    assert files.path(READY).exists()
 
 
 @pytest.mark.parametrize("seed", range(40))

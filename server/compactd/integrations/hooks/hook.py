@@ -30,6 +30,8 @@ MAX_PAYLOAD_CHARS: Final = 9_500
 """The most characters of a restored text. Claude Code writes output longer than 10,000 characters to a file
 (hooks reference, 2.1.240); Codex truncates at about 10 kB (0.169.0, run 2026-11).
 """
+KEPT_TOKENS: Final = 20_000
+"""How many tokens of the newest messages stay word for word next to a summary of compactd."""
 READING_SHARE: Final = 0.5
 """The share of the deadline for reading new lines of the transcript. Further lines are read at the next
 event.
@@ -54,6 +56,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     deadline_s: float = DEADLINE_S
     most_chars: int = MAX_PAYLOAD_CHARS
+    kept_tokens: int = KEPT_TOKENS
     steers: bool = True
     """Whether the hook tells the model that writes the summary what it has to contain."""
 

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.core.text.message_text import join_text_blocks
+from compactd.integrations.hooks.hook import KEPT_TOKENS
 from compactd.integrations.hooks.hook_state import MirroredMessage, RetentionShares, read_messages_file
 from compactd.integrations.hooks.module_file import (
     ModuleAction,
@@ -53,12 +54,10 @@ SUMMARY_TOKENS: Final = 12_500
 MIN_SUMMARY_TOKENS: Final = 1_000
 SUMMARY_DIVISOR: Final = 3
 """The summary of a short conversation has the tokens of the removed messages divided by this."""
-KEPT_TOKENS: Final = 20_000
-"""How many tokens of the newest messages stay word for word next to the summary."""
 MAX_KEPT_SHARE: Final = 0.4
 """The largest share of the conversation that stays word for word. A short conversation gets smaller, too."""
 MAX_PREPARED_KEPT: Final = 1.5
-"""A prepared summary is used if at most this many times `KEPT_TOKENS` of messages are newer."""
+"""A prepared summary is used if at most this many times `Options.kept_tokens` of messages are newer."""
 CHARS_PER_TOKEN: Final = 4
 CHECKED: Final = 40
 """How many of the newest messages that would be removed must be in the mirror. If one is not, the transcript
@@ -141,9 +140,9 @@ def answer_module(
             write_action(files, None)
             return _complete(mirror, files, request, options, done)
         case "prepare":
-            return _prepare(mirror, files, transcript, done)
+            return _prepare(mirror, files, transcript, options, done)
         case "replace":
-            return _replace(mirror, files, request, transcript, done)
+            return _replace(mirror, files, request, transcript, options, done)
 
 
 # --- which messages are which ---------------------------------------------------------------------
@@ -179,15 +178,15 @@ class Conversation:
 # --- replace --------------------------------------------------------------------------------------
 
 
-def cut_of(messages: Sequence[ModuleMessage]) -> int | None:
-    """Return the index of the first message that stays: the newest messages stay, about `KEPT_TOKENS` tokens
+def cut_of(messages: Sequence[ModuleMessage], kept_tokens: int = KEPT_TOKENS) -> int | None:
+    """Return the index of the first message that stays: the newest messages stay, about `kept_tokens` tokens
     of them. None if nothing can be removed. O(messages).
 
     A tool call stays with its results. The blocks of one answer are separate messages here, and stay
     together.
     """
     total = sum(message.chars for message in messages)
-    room = min(KEPT_TOKENS * CHARS_PER_TOKEN, int(total * MAX_KEPT_SHARE))
+    room = min(kept_tokens * CHARS_PER_TOKEN, int(total * MAX_KEPT_SHARE))
     cut: int | None = None
     used = 0
     open_results: set[str] = set()
@@ -208,13 +207,18 @@ def cut_of(messages: Sequence[ModuleMessage]) -> int | None:
 
 
 def _replace(
-    mirror: Mirror, files: HookStateFiles, request: ModuleRequest, transcript: str, done: Done
+    mirror: Mirror,
+    files: HookStateFiles,
+    request: ModuleRequest,
+    transcript: str,
+    options: Options,
+    done: Done,
 ) -> bytes:
     messages, state = request.messages, mirror.state
     prepared = read_prepared(files, state.compactions)
-    cut = None if prepared is None else prepared_cut(messages, prepared.first_kept)
+    cut = None if prepared is None else prepared_cut(messages, prepared.first_kept, options.kept_tokens)
     if prepared is None or cut is None:
-        cut = cut_of(messages)
+        cut = cut_of(messages, options.kept_tokens)
         if cut is None:
             done.did = (
                 "left the compaction to Claude Code, because no message before the newest can be removed"
@@ -236,7 +240,7 @@ def _replace(
 
 
 def _prepare(
-    mirror: Mirror, files: HookStateFiles, transcript: str, done: Done
+    mirror: Mirror, files: HookStateFiles, transcript: str, options: Options, done: Done
 ) -> bytes | Callable[[], bytes]:
     """Return a function that writes the summary ahead and stores it. Call it without the lock: the summary of
     a long conversation takes half a second, and no hook should wait for that."""
@@ -250,7 +254,7 @@ def _prepare(
 
         known = Conversation(held)
         described = [_describe(one, message) for one, message in zip(held, known.messages, strict=True)]
-        cut = cut_of(described)
+        cut = cut_of(described, options.kept_tokens)
         if cut is None:
             return b""
         summary, shares = _write_summary(known, range(cut, len(held)), past, state, transcript)
@@ -285,13 +289,15 @@ def _describe(held: MirroredMessage, message: Message) -> ModuleMessage:
     )
 
 
-def prepared_cut(messages: Sequence[ModuleMessage], first_kept: Collection[str]) -> int | None:
+def prepared_cut(
+    messages: Sequence[ModuleMessage], first_kept: Collection[str], kept_tokens: int = KEPT_TOKENS
+) -> int | None:
     """Return the index of the first message after those of a prepared summary: the newest one with a key in
     `first_kept`. None if it is not there, or if too much is newer. O(messages)."""
     used = 0
     for at in range(len(messages) - 1, 0, -1):
         used += messages[at].chars
-        if messages[at].rigid or used > KEPT_TOKENS * CHARS_PER_TOKEN * MAX_PREPARED_KEPT:
+        if messages[at].rigid or used > kept_tokens * CHARS_PER_TOKEN * MAX_PREPARED_KEPT:
             return None
         if not any(key in first_kept for key in _keys_of(messages[at])):
             continue

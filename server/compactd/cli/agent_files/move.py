@@ -54,14 +54,9 @@ USUAL_SHARE = 0.8
 """The share of the window that a session may fill if the user has turned automatic compaction off."""
 
 
-class Move(Struct, frozen=True, kw_only=True):
-    """What the user asks for: which session, which agent, which size."""
+class MoveOptions(Struct, frozen=True, kw_only=True):
+    """The options that `resume` and `handoff` share."""
 
-    command: str
-    """The command's name."""
-    source_agent: str | None
-    """The agent that wrote the session; None for any agent but `target_agent`."""
-    target_agent: str
     file: str | None
     pick: bool
     target: int | None
@@ -73,14 +68,25 @@ class Move(Struct, frozen=True, kw_only=True):
     dry_run: bool
 
     @property
-    def is_handoff(self) -> bool:
-        """Whether the session continues in another agent."""
-        return self.command == "handoff"
-
-    @property
     def has_size(self) -> bool:
         """Whether the user asks for a size, so that the session is compacted in any case."""
         return any(size is not None for size in (self.target, self.keep_recent, self.keep_messages))
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """What the user asks for: which session, which agent, which size."""
+
+    command: str
+    """The command's name."""
+    source_agent: str | None
+    """The agent that wrote the session; None for any agent but `target_agent`."""
+    target_agent: str
+    options: MoveOptions
+
+    @property
+    def is_handoff(self) -> bool:
+        """Whether the session continues in another agent."""
+        return self.command == "handoff"
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -113,11 +119,11 @@ def move(order: Move, page: Page) -> Moved:
     """Carry out `order`, and print which session was chosen. The session's own file is never changed, and no
     file is replaced.
     """
-    check_sizes(order.command, order.target, order.keep_recent, order.keep_messages)
+    check_sizes(order.command, order.options.target, order.options.keep_recent, order.options.keep_messages)
     _check_agents(order)
     choice = _choose(order, page)
     source = check_path(choice.name)
-    if not order.dry_run and agent_root(order.target_agent, os.environ) is not None:
+    if not order.options.dry_run and agent_root(order.target_agent, os.environ) is not None:
         check_place(order.target_agent)
     with (
         ProgressSpinner(f"reading {one_line(source.name)}") as waiting,
@@ -145,22 +151,22 @@ def _check_agents(order: Move) -> None:
 
 def _choose(order: Move, page: Page) -> Choice:
     """Return the session that the order is about. Raise `CommandError` if there is none of this folder."""
-    if order.file is not None:
-        if order.pick:
+    if order.options.file is not None:
+        if order.options.pick:
             raise CommandError("FILE and --pick cannot be combined: --pick chooses a file.", exit_code=USAGE)
-        known = ALIASES.get(order.file, order.file)
-        if known in AGENTS and not Path(order.file).exists():
+        known = ALIASES.get(order.options.file, order.options.file)
+        if known in AGENTS and not Path(order.options.file).exists():
             raise CommandError(
-                f"cannot read {order.file}: there is no such file.",
+                f"cannot read {order.options.file}: there is no such file.",
                 hint=f"FILE is a session file. See `compactd {order.command} --help`.",
                 exit_code=USAGE,
             )
-        return Choice(name=order.file)
+        return Choice(name=order.options.file)
     agents = tuple(one for one in AGENTS if one != order.target_agent)
     choice = choose_session(
-        agents if order.source_agent is None else (order.source_agent,), pick=order.pick, page=page
+        agents if order.source_agent is None else (order.source_agent,), pick=order.options.pick, page=page
     )
-    if not choice.is_of_folder and not order.pick and choice.found is not None:
+    if not choice.is_of_folder and not order.options.pick and choice.found is not None:
         whose = "a coding agent" if order.source_agent is None else TITLES[order.source_agent]
         raise CommandError(
             f"no session of {whose} belongs to this folder.",
@@ -189,8 +195,8 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
     fed = append_conversation(
         client,
         conversation,
-        model=order.model if model is None else model.model,
-        window=order.window if model is None else model.window,
+        model=order.options.model if model is None else model.model,
+        window=order.options.window if model is None else model.window,
     )
     facts = ask_conversation_facts(client, fed, conversation)
     context = request_before(conversation, facts, conversation.live)
@@ -201,7 +207,7 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
         )
     limit = None if model is None else _limit(facts)
     result: CompactionResult | None = None
-    if limit is None or order.has_size or context.used > limit:
+    if limit is None or order.options.has_size or context.used > limit:
         waiting.set_text("compacting")
         done = compact_session(client, fed.session_id, choice.name, _params(order, limit))
         result = context.scaled_result(done)
@@ -209,7 +215,7 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
         notes.append(f"the session is still larger than the {limit:,} tokens that fit")
     written: WrittenSession | None = None
     lost: tuple[str, ...] = ()
-    if not order.dry_run and (order.is_handoff or (result is not None and result.compacted)):
+    if not order.options.dry_run and (order.is_handoff or (result is not None and result.compacted)):
         written = write_session(
             client,
             fed.session_id,
@@ -221,7 +227,7 @@ def _carry_out(client: Client, waiting: ProgressSpinner, order: Move, choice: Ch
             is_moved=bool(about_folder),
         )
         lost = written.file.warnings
-    elif order.dry_run:
+    elif order.options.dry_run:
         lost = compacted_file(
             client, fed.session_id, conversation, order.target_agent, new_session_id(order.target_agent, None)
         ).warnings
@@ -249,10 +255,10 @@ def _params(order: Move, limit: int | None) -> dict[str, object]:
     fits there, so that there is room to go on.
     """
     return {
-        "target_tokens": order.target if limit is None or order.has_size else limit // 2,
-        "keep_recent": order.keep_recent,
-        "keep_messages": order.keep_messages,
-        "instructions": order.instructions,
+        "target_tokens": order.options.target if limit is None or order.options.has_size else limit // 2,
+        "keep_recent": order.options.keep_recent,
+        "keep_messages": order.options.keep_messages,
+        "instructions": order.options.instructions,
     }
 
 
@@ -325,10 +331,12 @@ def _tools_of(lines: Sequence[MessageLine]) -> tuple[str, ...]:
 def _target_model(client: Client, order: Move, conversation: LoadedConversation) -> TargetModel:
     """Return the model that the other agent will use, with its window as far as it is known."""
     folder = Path(conversation.working_dir or ".")
-    found = target_model(order.target_agent, folder, conversation.model, os.environ, given=order.model)
-    if order.window is not None:
-        given = "given by you" if order.model else f"{found.origin}; the window is given by you"
-        return replace(found, window=order.window, origin=given)
+    found = target_model(
+        order.target_agent, folder, conversation.model, os.environ, given=order.options.model
+    )
+    if order.options.window is not None:
+        given = "given by you" if order.options.model else f"{found.origin}; the window is given by you"
+        return replace(found, window=order.options.window, origin=given)
     if found.window is None and found.max_window is not None and found.model is not None:
         largest = client.models_lookup(model=found.model).context_window
         if largest > found.max_window:

@@ -70,7 +70,7 @@ def _show(page: Page, moved: Moved) -> None:
     what, would = ("Compacted", "compact") if moved.model is None else ("Handed over", "hand over")
     names = title_of(moved.conversation.format), TITLES[order.target_agent]
     whose = f"for {names[1]}" if moved.model is None else f"from {names[0]} to {names[1]}"
-    page.line(f"Would {would} {whose}" if order.dry_run else f"✓ {what} {whose}")
+    page.line(f"Would {would} {whose}" if order.options.dry_run else f"✓ {what} {whose}")
     page.line()
     page.row("session", describe(moved.conversation, in_context=True))
     origin = known.window_origin if moved.model is None else moved.model.origin

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from compactd.cli.agent_files.choose import PICK, SESSION_FILE, agent_name, agent_names
-from compactd.cli.agent_files.move import Move, move
+from compactd.cli.agent_files.move import Move, MoveOptions, move
 from compactd.cli.agent_files.show_moved import show_moved
 from compactd.cli.framework import sizes
 from compactd.cli.framework.command import Command, Flag, Option
@@ -28,20 +26,11 @@ session's own model. `compactd resume` continues a session in the agent that wro
 """
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class Options(MoveOptions, frozen=True, kw_only=True):
     """The command's options."""
 
-    file: str | None
     source_agent: str | None
     target_agent: str
-    pick: bool
-    target: int | None
-    keep_recent: int | None
-    keep_messages: int | None
-    instructions: str | None
-    model: str | None
-    window: int | None
-    dry_run: bool
 
 
 def run(options: Options, page: Page) -> int:
@@ -50,15 +39,7 @@ def run(options: Options, page: Page) -> int:
         command="handoff",
         source_agent=options.source_agent,
         target_agent=options.target_agent,
-        file=options.file,
-        pick=options.pick,
-        target=options.target,
-        keep_recent=options.keep_recent,
-        keep_messages=options.keep_messages,
-        instructions=options.instructions,
-        model=options.model,
-        window=options.window,
-        dry_run=options.dry_run,
+        options=options,
     )
     return show_moved(page, move(order, page))
 
@@ -72,7 +53,7 @@ COMMAND = Command(
         SESSION_FILE,
         Option(
             "--from",
-            "the agent that wrote the session (default: any other than --to)",
+            "the agent that wrote the session (default: the newest of any but --to)",
             field="source_agent",
             metavar="AGENT",
             read=agent_name,

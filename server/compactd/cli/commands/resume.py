@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from compactd.cli.agent_files.choose import PICK, SESSION_FILE, agent_name, agent_names
-from compactd.cli.agent_files.move import Move, move
+from compactd.cli.agent_files.move import Move, MoveOptions, move
 from compactd.cli.agent_files.show_moved import show_moved
 from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.options import MODEL, WINDOW, size_options
@@ -21,19 +19,10 @@ what was lost. `compactd handoff` continues a session in another agent.
 """
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class Options(MoveOptions, frozen=True, kw_only=True):
     """The command's options."""
 
     agent: str
-    file: str | None
-    pick: bool
-    target: int | None
-    keep_recent: int | None
-    keep_messages: int | None
-    instructions: str | None
-    model: str | None
-    window: int | None
-    dry_run: bool
 
 
 def run(options: Options, page: Page) -> int:
@@ -42,15 +31,7 @@ def run(options: Options, page: Page) -> int:
         command="resume",
         source_agent=options.agent,
         target_agent=options.agent,
-        file=options.file,
-        pick=options.pick,
-        target=options.target,
-        keep_recent=options.keep_recent,
-        keep_messages=options.keep_messages,
-        instructions=options.instructions,
-        model=options.model,
-        window=options.window,
-        dry_run=options.dry_run,
+        options=options,
     )
     return show_moved(page, move(order, page))
 

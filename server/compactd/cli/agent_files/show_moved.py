@@ -100,8 +100,10 @@ def _size_text(moved: Moved) -> str:
     fit = f" ({moved.limit:,} fit)" if moved.limit is not None else ""
     if not result.compacted:
         return f"{moved.tokens:,} tokens{fit}: all messages, word for word, because {result.reason}"
+    # In its own agent, the size is that of a request: the agent's system prompt and tools are counted.
+    unit = "tokens per request" if moved.model is None else "tokens"
     return (
-        f"{result.tokens_before:,} → {result.tokens_after:,} tokens{fit}: "
+        f"{result.tokens_before:,} → {result.tokens_after:,} {unit}{fit}: "
         f"{plural(result.messages_removed, 'message')} became a summary, "
         f"{result.kept_messages:,} stayed word for word"
     )

@@ -525,9 +525,10 @@ class ClaudeCodeReader:
             if text_in(metadata, "trigger") == "auto":
                 self.session.add_window_evidence("compaction", count_in(metadata, "preTokens"))
 
-    def _is_plugins_summary(self, record: dict[str, Raw], author: Author | None) -> bool:
-        """Return whether this record of type `user` is the summary of a plugin. Of a file that is read in
-        pieces, the caller finds these summaries (`transcript_steps`).
+    def _note_summary_place(self, record: dict[str, Raw], author: Author | None) -> bool:
+        """If this record of type `user` is the first one after a plugin's compaction, note the place of its
+        summary. Return whether the plugin wrote the record itself. Of a file that is read in pieces, the
+        caller finds these summaries (`transcript_steps`).
         """
         found, boundary = self._by_plugin, self._by_plugin.boundary
         found.boundary = ""
@@ -635,7 +636,7 @@ class ClaudeCodeReader:
         author = author_of_row(record, text, after_result=self._is_after_result)
         self._is_after_result = False
         meta: Meta | None = None
-        is_plugins = self._is_plugins_summary(record, author) and not results
+        is_plugins = self._note_summary_place(record, author) and not results
         if is_plugins or is_true(record, "isCompactSummary"):
             meta = Meta(type="compaction_summary")
             self.session.compactions += 1

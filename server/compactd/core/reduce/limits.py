@@ -1,0 +1,69 @@
+"""How much each level leaves out. `docs/reduce.md` shows what that saves and loses on recorded sessions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.core.reduce.output import Level
+
+
+class Clip(Struct, frozen=True):
+    """How many characters at each end of a long output stay."""
+
+    head: int
+    tail: int
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The numbers of one level."""
+
+    border_lines: int = 4
+    """So many lines at the ends of a run that is shown elsewhere stay: any so many lines and one more that
+    follow each other in the output do so in one of the texts that show them. The old text of an edit often
+    begins in a known line and ends in a new one."""
+    min_run_lines: int = 10
+    """Shorter runs are not folded: their mark takes as much attention as they do."""
+    min_run_chars: int = 200
+    min_part_chars: int = 2_500
+    """In a shorter output, parts are not folded: edits of small files span them."""
+    folds_calls: bool = False
+    """Whether lines of a diff or a search are folded if a call that wrote them shows them."""
+    checks: Clip | None = None
+    """For tests, builds and linters. None: they are not clipped."""
+    diffs: Clip | None = None
+    programs: Clip | None = None
+    """For the output of other programs."""
+    searches: Clip | None = None
+    samples: bool = False
+    """Whether of long lists, tables and logs some lines stand for the others."""
+    documents: int | None = None
+    """After so many characters of a document, only its headings are shown."""
+    sources: int | None = None
+    """After so many characters of a program's source, only its outline is shown."""
+    snippets: bool = False
+    """Whether the lines of the changed file are left out of an edit's result."""
+
+
+LIMITS: Final[dict[Level, Limits]] = {
+    "light": Limits(),
+    "default": Limits(
+        checks=Clip(1_000, 2_000), diffs=Clip(3_000, 1_500), programs=Clip(3_000, 1_500), samples=True
+    ),
+    "strong": Limits(
+        border_lines=0,
+        min_run_lines=8,
+        min_run_chars=150,
+        min_part_chars=1_500,
+        folds_calls=True,
+        checks=Clip(500, 1_000),
+        diffs=Clip(700, 350),
+        programs=Clip(1_200, 600),
+        searches=Clip(500, 200),
+        samples=True,
+        documents=3_000,
+        sources=30_000,
+        snippets=True,
+    ),
+}

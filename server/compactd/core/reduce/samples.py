@@ -1,0 +1,127 @@
+"""Long lists, tables and logs: some lines stand for the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from compactd.core.reduce.page import Page
+from compactd.core.reduce.shapes import message_shape
+from compactd.core.text.lazy_patterns import LazyPattern
+
+LISTING_RULE: Final = "listing"
+TABLE_RULE: Final = "table"
+LOG_RULE: Final = "log"
+
+MIN_LISTED: Final = 24
+"""A folder with fewer files in a row is listed whole."""
+LISTED_HEAD: Final = 12
+LISTED_TAIL: Final = 3
+
+MIN_ROWS: Final = 40
+"""A table with fewer rows is shown whole."""
+ROWS_HEAD: Final = 10
+ROWS_TAIL: Final = 3
+MAX_COLUMNS: Final = 8
+"""Of so many columns, the rows with the smallest and the largest number stay."""
+MIN_UNIFORM: Final = 0.97
+"""A text is a table if at least this share of its lines has as many columns as the first."""
+
+MIN_ALIKE: Final = 8
+"""So many lines of one shape make a log."""
+ALIKE_HEAD: Final = 3
+
+_PATH: Final = LazyPattern(
+    r"[ \t]*(?:[MADRCU?!]{1,2} +|(?:new file|modified|deleted): +)?(?P<folder>[^\s:]*/)[^\s/:]+/?\s*\Z"
+)
+"""Matches a line with a path and nothing else, as `find`, `git status` and search tools print it."""
+_LONG_LISTING: Final = LazyPattern(r"[-dlbcps][rwxsStT-]{9}[.+@]?\s")
+"""Matches a line of `ls -l`."""
+
+
+def fold_listing(page: Page) -> None:
+    """Leave out most files of a folder with many. O(characters)."""
+    lines = page.lines
+    at = 0
+    while at < len(lines):
+        folder = _folder(lines[at]) if page.is_free(at) else None
+        end = at + 1
+        while folder is not None and end < len(lines) and _folder(lines[end]) == folder:
+            end += 1
+        if end - at >= MIN_LISTED:
+            page.omit_free(
+                at + LISTED_HEAD, end - LISTED_TAIL, LISTING_RULE, "lines of the same folder left out"
+            )
+        at = end
+
+
+def _folder(line: str) -> str | None:
+    """Return the folder of the file that a line lists; None if it lists none."""
+    if _LONG_LISTING.match(line) is not None:
+        return ""
+    found = _PATH.match(line)
+    return None if found is None else found["folder"]
+
+
+def fold_table(page: Page) -> None:
+    """Leave out most rows of a table. The header, the first and the last rows stay, and those with the
+    smallest and the largest number of a column. O(characters)."""
+    rows = [at for at, line in enumerate(page.lines) if line and not line.isspace()]
+    if len(rows) < MIN_ROWS:
+        return
+    sign = max(",\t;|", key=page.lines[rows[0]].count)
+    columns = page.lines[rows[0]].count(sign)
+    uniform = sum(page.lines[at].count(sign) == columns for at in rows)
+    if not columns or uniform < MIN_UNIFORM * len(rows):
+        return
+    kept = {*rows[:ROWS_HEAD], *rows[-ROWS_TAIL:], *_extremes(page.lines, rows[1:], sign, columns)}
+    _omit_runs(page, (at for at in rows if at not in kept), TABLE_RULE, "rows left out")
+
+
+def _extremes(lines: Sequence[str], rows: Sequence[int], sign: str, columns: int) -> Iterable[int]:
+    """Yield the rows with the smallest and the largest number of each column that has only numbers."""
+    cells = [lines[at].split(sign) for at in rows]
+    for column in range(min(columns + 1, MAX_COLUMNS)):
+        numbers = [_number(row[column]) if column < len(row) else None for row in cells]
+        known = [(number, at) for number, at in zip(numbers, rows, strict=True) if number is not None]
+        if len(known) >= MIN_UNIFORM * len(rows):
+            yield min(known)[1]
+            yield max(known, key=lambda one: (one[0], -one[1]))[1]
+
+
+def _number(cell: str) -> float | None:
+    try:
+        number = float(cell.strip().strip('"'))
+    except ValueError:
+        return None
+    return number if number == number else None  # not a number equals nothing
+
+
+def fold_alike(page: Page) -> None:
+    """Leave out lines that have the shape of many others: messages of a log, findings of a linter. The first
+    ones and the last one of each shape stay. O(characters)."""
+    shapes = [message_shape(line) if page.is_free(at) else "" for at, line in enumerate(page.lines)]
+    counts = Counter(shapes)
+    last = {shape: at for at, shape in enumerate(shapes)}
+    seen: Counter[str] = Counter()
+    alike: list[int] = []
+    for at, shape in enumerate(shapes):
+        seen[shape] += 1
+        if len(shape) > 8 and counts[shape] >= MIN_ALIKE and seen[shape] > ALIKE_HEAD and at != last[shape]:
+            alike.append(at)
+    _omit_runs(page, alike, LOG_RULE, "lines like others left out")
+
+
+def _omit_runs(page: Page, indexes: Iterable[int], rule: str, what: str) -> None:
+    """Leave out lines, adjacent ones with one mark."""
+    start = stop = -1
+    for at in indexes:
+        if at == stop:
+            stop += 1
+            continue
+        if start >= 0:
+            page.omit_free(start, stop, rule, what)
+        start, stop = at, at + 1
+    if start >= 0:
+        page.omit_free(start, stop, rule, what)

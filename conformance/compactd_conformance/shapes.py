@@ -35,6 +35,24 @@ class Decided(Struct, frozen=True):
     used: int
 
 
+class Reduction(Struct, frozen=True):
+    """One of the `reductions` of `session/append`."""
+
+    message_entry_id: str
+    entry_id: str
+
+
+class Reduced(Struct, frozen=True):
+    """The result of `session/reduce`."""
+
+    content: str
+    reduced: bool
+    tokens_before: int
+    tokens_after: int
+    entry_id: str | None
+    rules: tuple[str, ...]
+
+
 class Appended(Struct, frozen=True):
     """The result of `session/append`."""
 
@@ -43,6 +61,7 @@ class Appended(Struct, frozen=True):
     pending_calls: tuple[str, ...]
     token_usage: Usage
     decision: Decided
+    reductions: tuple[Reduction, ...] = ()
 
 
 class Context(Struct, frozen=True):

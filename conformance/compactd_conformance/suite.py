@@ -14,6 +14,7 @@ from compactd_conformance import (
     history_checks,
     life_checks,
     loop_checks,
+    reduce_checks,
     size_checks,
     view_checks,
     wire_checks,
@@ -29,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     *event_checks.CHECKS,
     *loop_checks.CHECKS,
     *history_checks.CHECKS,
+    *reduce_checks.CHECKS,
     *disk_checks.CHECKS,
 )
 """The checks in the order in which they run and are listed. Names are unique."""

@@ -13,13 +13,17 @@
 (defconst compactd-protocol-methods
   '(
     ("session/start"
-     :params ("model?" "session_id?" "system_prompt?" "tools?" "working_dir?" "title?" "compaction?" "context_window?" "parent_session_id?" "snapshots?" "persist?" "durability?" "read_only?" "client?")
+     :params ("model?" "session_id?" "system_prompt?" "tools?" "working_dir?" "title?" "compaction?" "reduce?" "context_window?" "parent_session_id?" "snapshots?" "persist?" "durability?" "read_only?" "client?")
      :result ("session_id" "resumed" "read_only" "model" "title" "context_window" "token_usage" "message_count" "seq" "warnings" "ignored_settings")
      :doc "Opens a new session, or resumes one by its `session_id`. If another process has the session open, it is opened `read_only` here and follows that process: the events of its changes are sent to this client, too.")
     ("session/append"
-     :params ("session_id" "messages" "usage?" "epoch?" "format?" "files?")
-     :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "warnings?")
+     :params ("session_id" "messages" "usage?" "epoch?" "format?" "files?" "reduce?")
+     :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "warnings?" "reductions?")
      :doc "Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer.")
+    ("session/reduce"
+     :params ("session_id" "name" "arguments?" "content" "call_id?" "is_error?" "level?" "observe?")
+     :result ("content" "reduced" "tokens_before" "tokens_after" "entry_id" "rules")
+     :doc "Returns a shorter text to show to the model instead of a tool's output. Each place where something is left out is marked, with the entry that has the original: `session/expand` returns it, and `session/search` finds it. The original is no message: it is in no context and in no history. Append the tool result with the shorter text as usual.")
     ("session/context"
      :params ("session_id" "format?")
      :result ("messages" "tokens" "epoch" "repairs" "system?" "tools?" "cache?" "headers?")
@@ -39,11 +43,11 @@
     ("session/search"
      :params ("query" "session_id?" "limit?")
      :result ("hits" "complete")
-     :doc "Finds messages that contain a text, including those that a compaction removed from the context. Searches one session, or every stored one.")
+     :doc "Finds messages that contain a text, including those that a compaction removed from the context, and originals of reduced tool outputs. Searches one session, or every stored one.")
     ("session/expand"
-     :params ("session_id" "compaction_id?" "entry_ids?" "quoted?")
+     :params ("session_id" "compaction_id?" "entry_ids?" "entry_id?" "quoted?")
      :result ("entries")
-     :doc "Returns the original messages that a compaction's summary replaced, or those of the given entries.")
+     :doc "Returns the original messages that a compaction's summary replaced, or those of the given entries. An entry can also be the original of a reduced tool output.")
     ("session/prune"
      :params ("session_id" "dry_run?")
      :result ("pruned" "tokens_saved" "entry_ids")
@@ -73,7 +77,7 @@
      :result ("left?")
      :doc "Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new.")
     ("session/configure"
-     :params ("session_id" "unset?" "compaction?" "system_prompt?" "tools?" "title?")
+     :params ("session_id" "unset?" "compaction?" "reduce?" "system_prompt?" "tools?" "title?")
      :result ("settings" "warnings" "ignored_settings")
      :doc "Sets the given settings and returns the value of every setting, and where it comes from.")
     ("session/pin"
@@ -98,7 +102,7 @@
      :doc "Returns the session inline or writes it to a file. `compactd` is lossless. A message format, such as `openai`, contains the whole history in a JSON object from which a model request can be made. The name of another agent gives a session file that this agent can open.")
     ("agent/state"
      :params ("session_id" "work?")
-     :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "decision?" "compaction" "queued" "prompts" "work?")
+     :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "decision?" "compaction" "queued" "prompts" "reductions?" "work?")
      :doc "Returns the state of the session: status, tokens, budget, compactions. Answers at once, even while a prompt or a compaction runs. With `work`, the result also says where the work stands: plan, changed files, checks, errors, decisions. The daemon first reads the messages that it has not read yet.")
     ("agent/prompt"
      :params ("session_id" "text?" "content?")

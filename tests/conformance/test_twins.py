@@ -1,4 +1,4 @@
-"""Thirty-six daemons with one fault each (`twins/`): the suite names what each breaks, and nothing else."""
+"""Thirty-seven daemons with one fault each (`twins/`): the suite names what each breaks, and nothing else."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ BROKEN = {
     "an undo that cannot be forced": ("an-undo-can-be-forced", ("undo-of-nothing",)),
     "a pin that is not told": ("changes-are-told", ("seq-has-no-gap",)),
     "a prompt that cannot be dropped": ("waiting-prompts-can-be-dropped", ("an-abort-ends-the-prompt",)),
+    "an original that is cut": ("a-reduced-output-is-kept-whole", ("a-repeated-reduction-is-one",)),
     "an empty list refused": ("an-empty-list-is-an-empty-object", ("bad-params-name-the-field",)),
 }
 """Each twin's check, and others of its area that it must not fail."""
@@ -93,8 +94,8 @@ def test_a_failure_tells_what_was_sent_also_where_an_earlier_check_sent_it() -> 
     assert gap.seen.startswith("[1, 2, 3, 5, 6")
 
 
-def test_there_are_thirty_six_twins_each_with_a_check_of_the_suite() -> None:
+def test_there_are_thirty_seven_twins_each_with_a_check_of_the_suite() -> None:
     checks = {check.name for check in suite.CHECKS}
 
-    assert len(BROKEN) == 36
+    assert len(BROKEN) == 37
     assert {name for check, area in BROKEN.values() for name in (check, *area)} <= checks

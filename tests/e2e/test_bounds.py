@@ -57,7 +57,7 @@ def is_accepted(daemon: Daemon, method: str, path: str, **params: Any) -> bool:
 
 
 def test_the_schema_states_bounds_for_all_that_is_checked() -> None:
-    assert len(bounded("GivenSettings")) == 22
+    assert len(bounded("GivenSettings")) == 24
     assert bounded("CompactParams") == [*BUDGETS, "strategy"]
     assert bounded("HistoryParams") == ["limit"]
     assert bounded("ContextParams") == ["format"]

@@ -127,6 +127,9 @@ VALUES: dict[str, Any] = {
     "cache": "off",
     "prepare": "off",
     "retention_floor": 0.0,
+    "reduce_level": "strong",
+    "reduce_min_tokens": 0,
+    "reduce_loop": True,
 }
 """For each setting that needs trust, a value that an attacker might want."""
 

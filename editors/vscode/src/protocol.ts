@@ -21,6 +21,8 @@ export interface StartParams {
   title?: string | null;
   /** Settings of this session. In an existing session, each given setting replaces the previous value. */
   compaction?: GivenSettings | null;
+  /** Settings about reduced tool outputs. They take precedence over those in `compaction`. */
+  reduce?: GivenReduce | null;
   /** The model's window in tokens, if you know it better than the registry. */
   context_window?: number | null;
   /** The session that started this one as a sub-agent. In a profile whose sub-agents do not compact (`klaude`), this session skips the threshold check. */
@@ -107,6 +109,22 @@ export interface GivenSettings {
   when?: string | null;
   /** A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1. */
   retention_floor?: number | null;
+  /** How much of a tool's output is left out when it is reduced (`session/reduce`). `light`: only what is shown elsewhere or has no meaning. `strong`: also what is seldom used later. `default`: between them. */
+  reduce_level?: string | null;
+  /** Tool outputs with fewer tokens are never reduced; 0 or more. */
+  reduce_min_tokens?: number | null;
+  /** True: the daemon's own loop (`agent/prompt`) reduces tool results as they come in. The model can only get back what was left out if the client offers it a tool for that. */
+  reduce_loop?: boolean | null;
+}
+
+/** `reduce` in `session/start` and `session/configure`: another way to give the settings whose names begin with `reduce_`. What is left out or null is not set. */
+export interface GivenReduce {
+  /** The setting `reduce_level`. */
+  level?: string | null;
+  /** The setting `reduce_min_tokens`; 0 or more. */
+  min_tokens?: number | null;
+  /** The setting `reduce_loop`. */
+  loop?: boolean | null;
 }
 
 /** Who the client is. */
@@ -133,6 +151,8 @@ export interface AppendParams {
   format?: string | null;
   /** Files that tools read or changed, if the tool calls do not show it. Summaries list them. */
   files?: Files | null;
+  /** True: reduce the tool results in `messages` before they are appended, as `session/reduce` does. The originals are kept, and `reductions` lists them. */
+  reduce?: boolean | null;
 }
 
 /** Files that tools touched, as the client knows them. */
@@ -141,6 +161,26 @@ export interface Files {
   read?: string[];
   /** Paths of files that were created, changed or deleted. */
   modified?: string[];
+}
+
+/** Params of `session/reduce`: a tool's output with its call. */
+export interface ReduceParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
+  session_id: string;
+  /** Name of the tool, as the agent calls it. */
+  name: string;
+  /** The arguments of the call: an object. */
+  arguments?: Json;
+  /** The output's text. If an output has several texts, reduce each by itself. */
+  content: string;
+  /** Id of the call. The later tool result with this id is then linked to the original, and a repeated request with the same id and content gets the same answer. */
+  call_id?: string | null;
+  /** True if the tool failed. */
+  is_error?: boolean;
+  /** How much is left out. `light`: only what is shown elsewhere or has no meaning. `strong`: also what is seldom used later. Null: the setting `reduce_level`, which is `default` unless it was set. */
+  level?: string | null;
+  /** True: change nothing, and store only how many tokens would have been saved, by which rules. */
+  observe?: boolean;
 }
 
 /** Params of `session/context`. */
@@ -213,10 +253,12 @@ export interface SearchParams {
 export interface ExpandParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The compaction whose replaced messages you want. Give this or `entry_ids`. */
+  /** The compaction whose replaced messages you want. Give this, `entry_ids` or `entry_id`. */
   compaction_id?: string | null;
-  /** The entries of the messages that you want. */
+  /** The entries of the messages that you want, or of the originals of reduced tool outputs. */
   entry_ids?: string[] | null;
+  /** The same as `entry_ids` with one entry. */
+  entry_id?: string | null;
   /** True: also return each message as text for a model, in `quoted`. */
   quoted?: boolean;
 }
@@ -257,6 +299,8 @@ export interface ConfigureParams {
   unset?: string[] | null;
   /** Settings to change. A null in it leaves that setting unchanged. */
   compaction?: GivenSettings | null;
+  /** Settings about reduced tool outputs to change, as in `session/start`. */
+  reduce?: GivenReduce | null;
   /** The new system prompt; an empty text removes it. */
   system_prompt?: string | null;
   /** All tools from now on, as in `session/start`. An empty list removes them. */
@@ -279,7 +323,7 @@ export interface PinParams {
 export interface RedactParams {
   /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
-  /** The messages to redact. At least one. */
+  /** The messages to redact, or originals of reduced tool outputs. At least one. A message and the originals of the outputs that it shows are redacted together. */
   entry_ids: string[];
 }
 
@@ -730,6 +774,8 @@ export interface AppendResult {
   decision: Decision;
   /** Which parts of the usage reports are ignored, and why. Left out if there are none. */
   warnings?: string[];
+  /** With `reduce`: the tool results in these messages that are shown reduced, in their order. */
+  reductions?: AppendedReduction[];
 }
 
 /** Whether the conversation fits, a compaction is due, or the request is over the cap. */
@@ -748,6 +794,38 @@ export interface Decision {
   payback_turns?: number | null;
   /** Whether the provider's prompt cache has expired since the last request; null if that is not known. */
   cold?: boolean | null;
+}
+
+/** A tool result that an append reduced, or that is shown as it was reduced before. */
+export interface AppendedReduction {
+  /** The entry of the message that shows the reduced text. */
+  message_entry_id: string;
+  /** The call that the result answers. */
+  call_id: string;
+  /** The entry with the original. */
+  entry_id: string;
+  /** Tokens of the original text. */
+  tokens_before: number;
+  /** Tokens of the text that is shown. */
+  tokens_after: number;
+  /** The rules that acted, as in `session/reduce`. */
+  rules: string[];
+}
+
+/** Result of `session/reduce`. Once the client has it, the original is durable. */
+export interface ReduceResult {
+  /** The text to show to the model. It is equal to the given text if there is nothing worth leaving out, and with `observe`. */
+  content: string;
+  /** True if `content` is a shorter text than the output. With `observe`: true if it would be. */
+  reduced: boolean;
+  /** Tokens of the output's text. */
+  tokens_before: number;
+  /** Tokens of the text to show. With `observe`: of the text that would have been shown. */
+  tokens_after: number;
+  /** The entry with the original: `session/expand` returns it. Null if nothing was reduced, and with `observe`. */
+  entry_id: string | null;
+  /** Names of the rules that acted, in the order of their first mark in the text. */
+  rules: string[];
 }
 
 /** Result of `session/context`: what the next model request must contain. */
@@ -1072,9 +1150,9 @@ export interface SearchResult {
   complete: boolean;
 }
 
-/** A message that matches a search. */
+/** A message, or the original of a reduced tool output, that matches a search. */
 export interface Hit {
-  /** The entry of the message that contains the text. */
+  /** The entry that contains the text. If a message shows a reduced tool output, it is the entry with the original. */
   entry_id: string;
   /** Role of the message. */
   role: string;
@@ -1082,7 +1160,7 @@ export interface Hit {
   snippet: string;
   /** When the message was appended, in Unix seconds. */
   at: number;
-  /** False if a compaction removed the message from the context. Only when one session is searched. */
+  /** False if a compaction removed the message from the context, or if a reduction left the text out of the tool output. Only when one session is searched. */
   in_context?: boolean;
   /** The session of the message. Only when every session is searched. */
   session_id?: string;
@@ -1094,16 +1172,20 @@ export interface ExpandResult {
   entries: Original[];
 }
 
-/** A message as it was appended. */
+/** A message as it was appended, or the original of a reduced tool output. */
 export interface Original {
   /** Id of the entry, as in `session/history`. */
   entry_id: string;
-  /** The message, byte for byte as it was appended. If it is the summary with which an imported file began, the message that the context contains. */
+  /** The message, byte for byte as it was appended. If it is the summary with which an imported file began, the message that the context contains. If it is the original of a reduced tool output, a tool message with the whole text. */
   message: Json;
   /** The estimated tokens that it would take in the context. */
   tokens: number | null;
   /** The text of the message, for a model to read. Each line that neither the user nor the assistant wrote begins with `(tool) `. An inserted sign marks anything that looks like a heading, a speaker, a reference or a tag, so that it does not work as one. Only if it was asked for. */
   quoted?: string;
+  /** If the message shows reduced tool outputs: the entries with their originals. Otherwise left out. */
+  originals?: string[];
+  /** If this is the original of a reduced tool output: the messages that show the reduced text; empty if it was not appended. Otherwise left out. */
+  shown_in?: string[];
 }
 
 /** Result of `session/prune`. */
@@ -1208,7 +1290,7 @@ export interface PinResult {
 
 /** Result of `session/redact`. The redacted text is no longer on disk, except where `left` says so. */
 export interface RedactResult {
-  /** Number of messages whose contents were replaced by `[redacted]`. */
+  /** Number of messages, and of originals of reduced tool outputs, whose contents were replaced by `[redacted]`. */
   redacted: number;
   /** What contained the redacted text, or may have contained it, and no longer does. */
   cleaned?: Cleaned[];
@@ -1218,9 +1300,9 @@ export interface RedactResult {
 
 /** A file, store or part of the session from which a redaction removed text. */
 export interface Cleaned {
-  /** What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later. */
+  /** What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`, `file lists`, `reduced outputs`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later. */
   where: string;
-  /** The messages, compactions or prunes that were changed. */
+  /** The messages, compactions, prunes or reduced outputs that were changed. */
   entry_ids?: string[];
 }
 
@@ -1304,6 +1386,8 @@ export interface StateResult {
   queued: number;
   /** The prompts that wait, in the order in which they are answered. */
   prompts: PromptInfo[];
+  /** What reductions of tool outputs saved, or would have saved. Left out if there were none. */
+  reductions?: Reductions;
   /** The state of the work, derived by code from the messages. Only present if the params ask for it. */
   work?: Work;
 }
@@ -1344,6 +1428,30 @@ export interface PromptInfo {
   client: string | null;
   /** The beginning of its text on one line, at most 80 characters. */
   text_preview: string;
+}
+
+/** Tool outputs of the session that `session/reduce`, `session/append` or the daemon's loop reduced. */
+export interface Reductions {
+  /** How many outputs were reduced. */
+  count: number;
+  /** Tokens of their originals. */
+  tokens_before: number;
+  /** Tokens of the texts that are shown instead. */
+  tokens_after: number;
+  /** Outputs of requests with `observe` that would have been reduced. */
+  observed: ReductionTotals;
+  /** Outputs by the rules that acted, reduced and observed ones. An output counts for each of its rules. */
+  by_rule: { [key: string]: ReductionTotals };
+}
+
+/** Tool outputs that were reduced, or would have been, and their sizes. */
+export interface ReductionTotals {
+  /** How many outputs. */
+  count: number;
+  /** Tokens of their texts before. */
+  tokens_before: number;
+  /** Tokens of the texts to show. */
+  tokens_after: number;
 }
 
 /** The state of the work, derived by code from messages, calls and results. Each list has its newest entry last. */
@@ -2333,6 +2441,8 @@ export interface Requests {
   "session/start": { params: StartParams; result: StartResult };
   /** Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer. */
   "session/append": { params: AppendParams; result: AppendResult };
+  /** Returns a shorter text to show to the model instead of a tool's output. Each place where something is left out is marked, with the entry that has the original: `session/expand` returns it, and `session/search` finds it. The original is no message: it is in no context and in no history. Append the tool result with the shorter text as usual. */
+  "session/reduce": { params: ReduceParams; result: ReduceResult };
   /** Returns what the next model request must contain. It is always valid for the provider of `format`. */
   "session/context": { params: ContextParams; result: ContextResult };
   /** Returns what the session cost so far: by kind of token, what was paid for again because the provider's cache was built again and why, and what the next request will cost. */
@@ -2341,9 +2451,9 @@ export interface Requests {
   "session/compact": { params: CompactParams; result: CompactionResult };
   /** Returns every message ever appended, compacted or not, with the compactions between them. */
   "session/history": { params: HistoryParams; result: HistoryResult };
-  /** Finds messages that contain a text, including those that a compaction removed from the context. Searches one session, or every stored one. */
+  /** Finds messages that contain a text, including those that a compaction removed from the context, and originals of reduced tool outputs. Searches one session, or every stored one. */
   "session/search": { params: SearchParams; result: SearchResult };
-  /** Returns the original messages that a compaction's summary replaced, or those of the given entries. */
+  /** Returns the original messages that a compaction's summary replaced, or those of the given entries. An entry can also be the original of a reduced tool output. */
   "session/expand": { params: ExpandParams; result: ExpandResult };
   /** Replaces old tool output by one-line stubs, as much as the settings say, even if the setting `prune` is off. */
   "session/prune": { params: PruneParams; result: PruneResult };

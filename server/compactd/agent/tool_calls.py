@@ -13,6 +13,7 @@ from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import InvalidParams, LimitExceeded
 from compactd.protocol.messages import Message, ToolCall
 from compactd.session.host import ClientFailed
+from compactd.session.reduce import reduce_messages
 from compactd.session.session import Session
 
 
@@ -60,12 +61,19 @@ async def refused_outcome(session: Session, call: ToolCall) -> ToolOutcome:
 
 async def run_tool_call(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolOutcome | None:
     """Let the client run a call. Return its result, or an error for the model if there is none after `tool_s`
-    seconds.
+    seconds. With the setting `reduce_loop`, the result is reduced, and must be appended at once.
 
     Return None if no client is connected any more. O(result), in a worker.
     """
     answer = await _ask_client(session, call, turn_id, tool_s)
-    return None if answer is None else await session.host.in_worker(partial(_outcome, session, call, answer))
+    if answer is None:
+        return None
+    outcome = await session.host.in_worker(partial(_outcome, session, call, answer))
+    settings = session.resolved.settings
+    if not settings.reduce_loop:
+        return outcome
+    reduced = await reduce_messages(session, outcome.new.read, settings.reduce_level)
+    return msgspec.structs.replace(outcome, new=reduced.added_to(outcome.new))
 
 
 async def _ask_client(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:

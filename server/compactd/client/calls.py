@@ -22,6 +22,7 @@ from compactd.protocol.messages import (
     CompactionResult,
 )
 from compactd.protocol.settings import (
+    GivenReduce,
     GivenSettings,
 )
 from compactd.protocol.wire import (
@@ -57,6 +58,7 @@ from compactd.protocol.wire import (
     PromptResult,
     PruneResult,
     RedactResult,
+    ReduceResult,
     RequestError,
     SearchResult,
     StartResult,
@@ -124,6 +126,7 @@ class Methods:
         working_dir: str | UnsetType | None = UNSET,
         title: str | UnsetType | None = UNSET,
         compaction: GivenSettings | Mapping[str, Json] | UnsetType | None = UNSET,
+        reduce: GivenReduce | Mapping[str, Json] | UnsetType | None = UNSET,
         context_window: int | UnsetType | None = UNSET,
         parent_session_id: str | UnsetType | None = UNSET,
         snapshots: bool | UnsetType | None = UNSET,
@@ -148,12 +151,33 @@ class Methods:
         epoch: int | UnsetType | None = UNSET,
         format: str | UnsetType | None = UNSET,
         files: Files | Mapping[str, Json] | UnsetType | None = UNSET,
+        reduce: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> AppendResult:
         """`session/append`: Appends messages: all of them, or none if there is an error. When the result
         arrives, they are durable. A message whose `id` is already known is not added twice. While the
         daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an
         assistant's are refused, because it would take the place of the model's answer.
+        """
+
+    @method("session/reduce", ReduceResult)
+    def session_reduce(
+        self,
+        *,
+        session_id: str,
+        name: str,
+        content: str,
+        arguments: Json | UnsetType = UNSET,
+        call_id: str | UnsetType | None = UNSET,
+        is_error: bool | UnsetType = UNSET,
+        level: str | UnsetType | None = UNSET,
+        observe: bool | UnsetType = UNSET,
+        timeout_s: float = TIMEOUT_S,
+    ) -> ReduceResult:
+        """`session/reduce`: Returns a shorter text to show to the model instead of a tool's output. Each
+        place where something is left out is marked, with the entry that has the original:
+        `session/expand` returns it, and `session/search` finds it. The original is no message: it is in
+        no context and in no history. Append the tool result with the shorter text as usual.
         """
 
     @method("session/context", ContextResult)
@@ -220,7 +244,8 @@ class Methods:
         timeout_s: float = TIMEOUT_S,
     ) -> SearchResult:
         """`session/search`: Finds messages that contain a text, including those that a compaction removed
-        from the context. Searches one session, or every stored one.
+        from the context, and originals of reduced tool outputs. Searches one session, or every stored
+        one.
         """
 
     @method("session/expand", ExpandResult)
@@ -230,11 +255,12 @@ class Methods:
         session_id: str,
         compaction_id: str | UnsetType | None = UNSET,
         entry_ids: Sequence[str] | UnsetType | None = UNSET,
+        entry_id: str | UnsetType | None = UNSET,
         quoted: bool | UnsetType = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ExpandResult:
         """`session/expand`: Returns the original messages that a compaction's summary replaced, or those
-        of the given entries.
+        of the given entries. An entry can also be the original of a reduced tool output.
         """
 
     @method("session/prune", PruneResult)
@@ -295,6 +321,7 @@ class Methods:
         session_id: str,
         unset: Sequence[str] | UnsetType | None = UNSET,
         compaction: GivenSettings | Mapping[str, Json] | UnsetType | None = UNSET,
+        reduce: GivenReduce | Mapping[str, Json] | UnsetType | None = UNSET,
         system_prompt: str | UnsetType | None = UNSET,
         tools: Sequence[Json] | UnsetType | None = UNSET,
         title: str | UnsetType | None = UNSET,

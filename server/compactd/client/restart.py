@@ -25,7 +25,12 @@ FORMATS_WITH_IDS = (None, "neutral")
 the default (None).
 """
 
-_KEPT_ON_RESUME = ("client", "durability", "compaction")
+ID_FIELDS = {"session/start": "session_id", "session/reduce": "call_id"}
+"""By method, the param by which the daemon recognises a request that is sent again. For other methods, it is
+the ids of the messages.
+"""
+
+_KEPT_ON_RESUME = ("client", "durability", "compaction", "reduce")
 
 
 class RestartState:
@@ -37,14 +42,15 @@ class RestartState:
 
     def with_ids(self, method: str, params: Params) -> Params:
         """Return `params` with an id for each message, so that a message that is sent twice is stored once,
-        or with an id for the session that they start, so that it is started once. `params` stay unchanged if
-        they have ids already, if the method takes none, or if the messages have another format.
+        or with an id for the session that they start or the call that they reduce, so that this is done once.
+        `params` stay unchanged if they have ids already, if the method takes none, or if the messages have
+        another format.
         """
         if not _is_with_ids(method):
             return params
         fields = _fields(params)
-        if method == "session/start":
-            return params if fields.get("session_id") else {**fields, "session_id": os.urandom(8).hex()}
+        if (name := ID_FIELDS.get(method)) is not None:
+            return params if fields.get(name) else {**fields, name: os.urandom(8).hex()}
         if fields.get("format") not in FORMATS_WITH_IDS:
             return params
         messages = fields.get("messages")
@@ -90,7 +96,7 @@ def is_repeatable(method: str, params: Params) -> bool:
     """
     if not _is_with_ids(method):
         return method not in METHODS or METHODS[method].repeat == "yes"
-    return method == "session/start" or _fields(params).get("format") in FORMATS_WITH_IDS
+    return method in ID_FIELDS or _fields(params).get("format") in FORMATS_WITH_IDS
 
 
 def _is_with_ids(method: str) -> bool:

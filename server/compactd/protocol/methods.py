@@ -31,8 +31,8 @@ Repeat = Literal["yes", "no", "with_ids"]
 """Whether a client that lost the answer to a request may send the request again.
 
 `yes`: twice has the same effect and the same result as once. `no`: it would be carried out twice, or answered
-differently. `with_ids`: yes if the client chose the ids of the new session or messages, which the daemon then
-recognises; otherwise no.
+differently. `with_ids`: yes if the client gave the ids of the new session, messages or tool call, which the
+daemon then recognises; otherwise no.
 """
 
 
@@ -108,6 +108,20 @@ METHODS: dict[str, Method] = {
             ),
         ),
         Method(
+            name="session/reduce",
+            params=wire.ReduceParams,
+            result=wire.ReduceResult,
+            errors=WRITES,
+            reads_view=True,
+            repeat="with_ids",
+            doc=(
+                "Returns a shorter text to show to the model instead of a tool's output. Each place where "
+                "something is left out is marked, with the entry that has the original: `session/expand` "
+                "returns it, and `session/search` finds it. The original is no message: it is in no context "
+                "and in no history. Append the tool result with the shorter text as usual."
+            ),
+        ),
+        Method(
             name="session/context",
             params=wire.ContextParams,
             result=wire.ContextResult,
@@ -159,7 +173,7 @@ METHODS: dict[str, Method] = {
             read_only=True,
             doc=(
                 "Finds messages that contain a text, including those that a compaction removed from the "
-                "context. Searches one session, or every stored one."
+                "context, and originals of reduced tool outputs. Searches one session, or every stored one."
             ),
         ),
         Method(
@@ -171,7 +185,7 @@ METHODS: dict[str, Method] = {
             read_only=True,
             doc=(
                 "Returns the original messages that a compaction's summary replaced, or those of the "
-                "given entries."
+                "given entries. An entry can also be the original of a reduced tool output."
             ),
         ),
         Method(

@@ -12,6 +12,7 @@ CacheChoice = Literal["auto", "5m", "1h", "off"]
 PrepareChoice = Literal["auto", "off"]
 WhenChoice = Literal["window", "cost", "auto"]
 Estimator = Literal["auto", "chars4", "tokenizer"]
+ReduceLevel = Literal["light", "default", "strong"]
 
 MAX_TOKENS = 2**53
 """The largest number that JSON can represent exactly everywhere."""
@@ -113,6 +114,26 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work
     is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to
     1."""
+    reduce_level: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(ReduceLevel))})] | None = None
+    """How much of a tool's output is left out when it is reduced (`session/reduce`). `light`: only what is
+    shown elsewhere or has no meaning. `strong`: also what is seldom used later. `default`: between them."""
+    reduce_min_tokens: FromZero | None = None
+    """Tool outputs with fewer tokens are never reduced; 0 or more."""
+    reduce_loop: bool | None = None
+    """True: the daemon's own loop (`agent/prompt`) reduces tool results as they come in. The model can only
+    get back what was left out if the client offers it a tool for that."""
+
+
+class GivenReduce(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`reduce` in `session/start` and `session/configure`: another way to give the settings whose names begin
+    with `reduce_`. What is left out or null is not set."""
+
+    level: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(ReduceLevel))})] | None = None
+    """The setting `reduce_level`."""
+    min_tokens: FromZero | None = None
+    """The setting `reduce_min_tokens`; 0 or more."""
+    loop: bool | None = None
+    """The setting `reduce_loop`."""
 
 
 class IgnoredSetting(Struct, frozen=True, kw_only=True):

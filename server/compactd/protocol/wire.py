@@ -24,7 +24,7 @@ from compactd.protocol.messages import (
     Status,
     TokenUsage,
 )
-from compactd.protocol.settings import GivenSettings, IgnoredSetting
+from compactd.protocol.settings import GivenReduce, GivenSettings, IgnoredSetting, ReduceLevel
 from compactd.protocol.work import Work
 
 SessionId = Annotated[
@@ -108,6 +108,8 @@ class StartParams(Wire, frozen=True, kw_only=True):
     """Title of the session. Null: the first words of its first prompt that is more than a greeting."""
     compaction: GivenSettings | None = None
     """Settings of this session. In an existing session, each given setting replaces the previous value."""
+    reduce: GivenReduce | None = None
+    """Settings about reduced tool outputs. They take precedence over those in `compaction`."""
     context_window: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     """The model's window in tokens, if you know it better than the registry."""
     parent_session_id: SessionId | None = None
@@ -175,6 +177,26 @@ class AppendParams(Wire, frozen=True, kw_only=True):
     `data.format` of the error is the value to give here."""
     files: Files | None = None
     """Files that tools read or changed, if the tool calls do not show it. Summaries list them."""
+    reduce: bool | None = None
+    """True: reduce the tool results in `messages` before they are appended, as `session/reduce` does. The
+    originals are kept, and `reductions` lists them."""
+
+
+class AppendedReduction(Wire, frozen=True, kw_only=True):
+    """A tool result that an append reduced, or that is shown as it was reduced before."""
+
+    message_entry_id: str
+    """The entry of the message that shows the reduced text."""
+    call_id: str
+    """The call that the result answers."""
+    entry_id: str
+    """The entry with the original."""
+    tokens_before: int
+    """Tokens of the original text."""
+    tokens_after: int
+    """Tokens of the text that is shown."""
+    rules: tuple[str, ...]
+    """The rules that acted, as in `session/reduce`."""
 
 
 class AppendResult(Wire, frozen=True, kw_only=True):
@@ -192,6 +214,49 @@ class AppendResult(Wire, frozen=True, kw_only=True):
     """Whether the next request fits. Nothing is compacted before `turn/begin` or `session/compact`."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Which parts of the usage reports are ignored, and why. Left out if there are none."""
+    reductions: tuple[AppendedReduction, ...] | UnsetType = UNSET
+    """With `reduce`: the tool results in these messages that are shown reduced, in their order."""
+
+
+class ReduceParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/reduce`: a tool's output with its call."""
+
+    session_id: SessionId
+    name: str
+    """Name of the tool, as the agent calls it."""
+    arguments: Raw = Raw(b"{}")
+    """The arguments of the call: an object."""
+    content: str
+    """The output's text. If an output has several texts, reduce each by itself."""
+    call_id: str | None = None
+    """Id of the call. The later tool result with this id is then linked to the original, and a repeated
+    request with the same id and content gets the same answer."""
+    is_error: bool = False
+    """True if the tool failed."""
+    level: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(ReduceLevel))})] | None = None
+    """How much is left out. `light`: only what is shown elsewhere or has no meaning. `strong`: also what is
+    seldom used later. Null: the setting `reduce_level`, which is `default` unless it was set."""
+    observe: bool = False
+    """True: change nothing, and store only how many tokens would have been saved, by which rules."""
+
+
+class ReduceResult(Wire, frozen=True, kw_only=True):
+    """Result of `session/reduce`. Once the client has it, the original is durable."""
+
+    content: str
+    """The text to show to the model. It is equal to the given text if there is nothing worth leaving out, and
+    with `observe`."""
+    reduced: bool
+    """True if `content` is a shorter text than the output. With `observe`: true if it would be."""
+    tokens_before: int
+    """Tokens of the output's text."""
+    tokens_after: int
+    """Tokens of the text to show. With `observe`: of the text that would have been shown."""
+    entry_id: str | None
+    """The entry with the original: `session/expand` returns it. Null if nothing was reduced, and with
+    `observe`."""
+    rules: tuple[str, ...]
+    """Names of the rules that acted, in the order of their first mark in the text."""
 
 
 class SessionParams(Wire, frozen=True, kw_only=True):
@@ -476,10 +541,11 @@ class SearchParams(Wire, frozen=True, kw_only=True):
 
 
 class Hit(Wire, frozen=True, kw_only=True):
-    """A message that matches a search."""
+    """A message, or the original of a reduced tool output, that matches a search."""
 
     entry_id: str
-    """The entry of the message that contains the text."""
+    """The entry that contains the text. If a message shows a reduced tool output, it is the entry with the
+    original."""
     role: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Role))})]
     """Role of the message."""
     snippet: str
@@ -487,7 +553,8 @@ class Hit(Wire, frozen=True, kw_only=True):
     at: float
     """When the message was appended, in Unix seconds."""
     in_context: bool | UnsetType = UNSET
-    """False if a compaction removed the message from the context. Only when one session is searched."""
+    """False if a compaction removed the message from the context, or if a reduction left the text out of the
+    tool output. Only when one session is searched."""
     session_id: str | UnsetType = UNSET
     """The session of the message. Only when every session is searched."""
 
@@ -506,27 +573,35 @@ class ExpandParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     compaction_id: str | None = None
-    """The compaction whose replaced messages you want. Give this or `entry_ids`."""
+    """The compaction whose replaced messages you want. Give this, `entry_ids` or `entry_id`."""
     entry_ids: tuple[str, ...] | None = None
-    """The entries of the messages that you want."""
+    """The entries of the messages that you want, or of the originals of reduced tool outputs."""
+    entry_id: str | None = None
+    """The same as `entry_ids` with one entry."""
     quoted: bool = False
     """True: also return each message as text for a model, in `quoted`."""
 
 
 class Original(Wire, frozen=True, kw_only=True):
-    """A message as it was appended."""
+    """A message as it was appended, or the original of a reduced tool output."""
 
     entry_id: str
     """Id of the entry, as in `session/history`."""
     message: Raw
     """The message, byte for byte as it was appended. If it is the summary with which an imported file began,
-    the message that the context contains."""
+    the message that the context contains. If it is the original of a reduced tool output, a tool message with
+    the whole text."""
     tokens: int | None = None
     """The estimated tokens that it would take in the context."""
     quoted: str | UnsetType = UNSET
     """The text of the message, for a model to read. Each line that neither the user nor the assistant wrote
     begins with `(tool) `. An inserted sign marks anything that looks like a heading, a speaker, a reference
     or a tag, so that it does not work as one. Only if it was asked for."""
+    originals: tuple[str, ...] | UnsetType = UNSET
+    """If the message shows reduced tool outputs: the entries with their originals. Otherwise left out."""
+    shown_in: tuple[str, ...] | UnsetType = UNSET
+    """If this is the original of a reduced tool output: the messages that show the reduced text; empty if it
+    was not appended. Otherwise left out."""
 
 
 class ExpandResult(Wire, frozen=True, kw_only=True):
@@ -600,6 +675,8 @@ class ConfigureParams(Wire, frozen=True, kw_only=True):
     removed, and `system_prompt`, `tools` and `title`. Values in the same call are set afterwards."""
     compaction: GivenSettings | None = None
     """Settings to change. A null in it leaves that setting unchanged."""
+    reduce: GivenReduce | None = None
+    """Settings about reduced tool outputs to change, as in `session/start`."""
     system_prompt: str | None = None
     """The new system prompt; an empty text removes it."""
     tools: tuple[Raw, ...] | None = None
@@ -651,7 +728,8 @@ class RedactParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     entry_ids: tuple[str, ...]
-    """The messages to redact. At least one."""
+    """The messages to redact, or originals of reduced tool outputs. At least one. A message and the originals
+    of the outputs that it shows are redacted together."""
 
 
 class Cleaned(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -659,10 +737,10 @@ class Cleaned(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
     where: str
     """What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`,
-    `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other
-    values may be added later."""
+    `file lists`, `reduced outputs`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`,
+    `snapshots`. Other values may be added later."""
     entry_ids: tuple[str, ...] = ()
-    """The messages, compactions or prunes that were changed."""
+    """The messages, compactions, prunes or reduced outputs that were changed."""
 
 
 class Left(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -684,7 +762,8 @@ class RedactResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `session/redact`. The redacted text is no longer on disk, except where `left` says so."""
 
     redacted: int
-    """Number of messages whose contents were replaced by `[redacted]`."""
+    """Number of messages, and of originals of reduced tool outputs, whose contents were replaced by
+    `[redacted]`."""
     cleaned: tuple[Cleaned, ...] = ()
     """What contained the redacted text, or may have contained it, and no longer does."""
     left: tuple[Left, ...] = ()
@@ -846,6 +925,32 @@ class PromptInfo(Wire, frozen=True, kw_only=True):
     """The beginning of its text on one line, at most 80 characters."""
 
 
+class ReductionTotals(Wire, frozen=True, kw_only=True):
+    """Tool outputs that were reduced, or would have been, and their sizes."""
+
+    count: int
+    """How many outputs."""
+    tokens_before: int
+    """Tokens of their texts before."""
+    tokens_after: int
+    """Tokens of the texts to show."""
+
+
+class Reductions(Wire, frozen=True, kw_only=True):
+    """Tool outputs of the session that `session/reduce`, `session/append` or the daemon's loop reduced."""
+
+    count: int
+    """How many outputs were reduced."""
+    tokens_before: int
+    """Tokens of their originals."""
+    tokens_after: int
+    """Tokens of the texts that are shown instead."""
+    observed: ReductionTotals
+    """Outputs of requests with `observe` that would have been reduced."""
+    by_rule: dict[str, ReductionTotals]
+    """Outputs by the rules that acted, reduced and observed ones. An output counts for each of its rules."""
+
+
 class StateParams(Wire, frozen=True, kw_only=True):
     """Params of `agent/state`."""
 
@@ -887,6 +992,8 @@ class StateResult(Wire, frozen=True, kw_only=True):
     """Number of prompts that wait."""
     prompts: tuple[PromptInfo, ...] = ()
     """The prompts that wait, in the order in which they are answered."""
+    reductions: Reductions | UnsetType = UNSET
+    """What reductions of tool outputs saved, or would have saved. Left out if there were none."""
     work: Work | UnsetType = UNSET
     """The state of the work, derived by code from the messages. Only present if the params ask for it."""
 

@@ -63,6 +63,8 @@ class ExportSource(Struct, frozen=True, kw_only=True):
     title: str | None
     model: str | None
     working_dir: str | None
+    reduced: int
+    """How many tool outputs the messages show reduced."""
 
 
 def check(format: str) -> None:
@@ -89,25 +91,35 @@ def export_source(session: Session) -> ExportSource:
         title=state.shown_title,
         model=state.model.model,
         working_dir=session.shown_dir,
+        reduced=len(state.outputs.on_path(frozenset(state.path))),
     )
 
 
 def export_session(of: ExportSource, format: str) -> Written:
     """Return the session as bytes in `format`, one of `FORMATS`. O(bytes).
 
-    - `compactd`: the journal, with every entry.
+    - `compactd`: the journal, with every entry, the originals of reduced tool outputs included.
     - `neutral`: the messages as the clients sent them.
     - a provider's format: the messages as in a request to that provider, repaired where it would refuse
       them.
     - another program's format: its session file, with the compactions in force. The warnings list by entry
       what the format cannot express.
     """
-    if format in WRITABLE:
-        file, names = _as_file(of, format)
-        return write_file(file, format, names)
     if format == "compactd":
         lines = (encode_record(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(of.entries))
         return Written(data=b"".join(lines), warnings=())
+    written = _export_messages(of, format)
+    if not of.reduced:
+        return written
+    which = "1 tool output was" if of.reduced == 1 else f"{of.reduced} tool outputs were"
+    left = f"not kept: the originals, because {which} reduced; the format `compactd` has them"
+    return msgspec.structs.replace(written, warnings=(*written.warnings, left))
+
+
+def _export_messages(of: ExportSource, format: str) -> Written:
+    if format in WRITABLE:
+        file, names = _as_file(of, format)
+        return write_file(file, format, names)
     if format == "neutral":
         messages = [
             Raw(encode_message(item.message)) if item.source is None else item.source for item in of.items

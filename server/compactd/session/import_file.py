@@ -26,6 +26,7 @@ from compactd.core.history.entries import (
     ModelSet,
     Opened,
     Pruned,
+    Reduced,
     SettingsSet,
     UsageReported,
     is_summary,
@@ -224,7 +225,7 @@ def _is_numbered(entries: Sequence[Entry]) -> bool:
     """Return true if the journal begins with `Opened` and its entries have the ids e1, e2 … in order. New
     entries continue this numbering.
     """
-    ids = [entry.id for entry in entries if isinstance(entry, Appended | Compacted | Pruned)]
+    ids = [entry.id for entry in entries if isinstance(entry, Appended | Compacted | Pruned | Reduced)]
     return isinstance(entries[0], Opened) and ids == [f"e{number + 1}" for number in range(len(ids))]
 
 

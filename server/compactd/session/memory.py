@@ -73,6 +73,8 @@ async def free_memory(session: Session) -> None:
     # Free first, so that the packed facts fill the gaps.
     with suppress(RuntimeError):  # the workers are gone if the process is ending
         await session.host.in_worker(partial(settle, session.facts))
+    if not session.reducing.locked():
+        session.drop_shown_view()  # it is of the view before the compaction
     state = session.state
     shown = frozenset(item.entry_id for item in state.items)
     ids = tuple(state.originals)

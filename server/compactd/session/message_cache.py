@@ -78,6 +78,9 @@ class DecodedMessageCache:
                 return
             while (seen := self._views.get(session_id)) is not None:
                 session, before = self._sessions.get(session_id), seen.warm
+                if session is not None and not session.reducing.locked():
+                    # Its size grows with that of the decoded messages.
+                    session.drop_shown_view()
                 if session is None or session.is_closed:
                     del self._views[session_id]
                     self._warm -= before

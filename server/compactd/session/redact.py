@@ -90,7 +90,7 @@ async def _carry_out(
         for seq, entry in done.changes.items():
             session.entries[seq] = entry
         await _rebuild_state(session)
-        marker = Redacted(at=world.now(), entry_ids=entry_ids, epoch=session.state.epoch + 1)
+        marker = Redacted(at=world.now(), entry_ids=done.entry_ids, epoch=session.state.epoch + 1)
         await session.wait_durable(session.write(marker))
     finally:
         session.operation = None
@@ -98,7 +98,7 @@ async def _carry_out(
     session.emit_usage()
     outside = () if home is None else await world.in_worker(lambda: left_outside(home, session.id))
     return RedactResult(
-        redacted=len(entry_ids),
+        redacted=len(done.entry_ids),
         cleaned=(*done.cleaned, *_removed_stores(session, hook is not None)),
         left=(*done.left, *outside),
     )
@@ -181,7 +181,7 @@ def _check(session: Session, entry_ids: Sequence[EntryId]) -> None:
     if not entry_ids:
         raise InvalidParams("entry_ids is empty; name the messages to redact", "$.entry_ids")
     for index, entry_id in enumerate(entry_ids):
-        if entry_id not in session.state.originals:
+        if entry_id not in session.state.originals and entry_id not in session.state.outputs.entries:
             raise InvalidParams(
                 f"{entry_id!r} is not a message of this session; session/history lists them",
                 f"$.entry_ids[{index}]",

@@ -7,6 +7,7 @@ from time import monotonic
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.core.history.entries import OutputLink
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.wire import SearchResult
@@ -16,7 +17,7 @@ from compactd.storage.protocols import Index, SearchableText
 MAX_INDEXING_S = 20.0
 """Seconds that one search may spend on indexing new records. The next search continues from there."""
 
-_MESSAGE = b'"type":"message"'
+_SEARCHED = (b'"type":"message"', b'"type":"reduced"')
 _HEAD_BYTES = 64
 
 
@@ -24,6 +25,7 @@ class _Record(Struct, frozen=True):
     id: str
     at: float = 0.0
     message: Raw = Raw(b"{}")
+    outputs: tuple[OutputLink, ...] = ()
 
 
 _decode = msgspec.json.Decoder(_Record).decode
@@ -47,12 +49,15 @@ def search_everywhere(
 
 
 def searchable_text(record: memoryview) -> SearchableText | None:
-    """Return the searchable content of a journal record, or None if the record is not a message."""
-    if _MESSAGE not in bytes(record[:_HEAD_BYTES]):
+    """Return the searchable content of a journal record, or None if the record is neither a message nor the
+    original of a reduced tool output."""
+    head = bytes(record[:_HEAD_BYTES])
+    if not any(kind in head for kind in _SEARCHED):
         return None
     try:
         found = _decode(record)
         message = decode_message(found.message)
     except (msgspec.MsgspecError, InvalidParams, UnicodeDecodeError):
         return None
-    return SearchableText(found.id, message.role, found.at, "\n".join(searchable_texts(message.content)))
+    texts = searchable_texts(message.content, found.outputs)
+    return SearchableText(found.id, message.role, found.at, "\n".join(texts))

@@ -10,6 +10,7 @@ At most one compaction runs per session (`session/slot.py`, `compaction/run.py`)
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from compactd.core.extract.facts import FactCache
     from compactd.formats.messages.sent_request import SentRequest
     from compactd.protocol.wire import DiffResult
+    from compactd.session.shown_view import ShownView
     from compactd.session.slot import ExclusiveOperation
     from compactd.session.work import SessionWork
 
@@ -234,6 +236,9 @@ class Session:
         """The cache of facts that were found in the messages, for the next compaction. Only `ensure_facts`
         and `drop_facts` set it."""
         self._work: SessionWork | None = None
+        self._shown_view: ShownView | None = None
+        self.reducing = asyncio.Lock()
+        """Held while tool outputs are reduced, because only one thread at a time may use `shown_view`."""
         self.has_compaction_hook = False
         """True if the client has a compaction hook: the daemon asks the client before each compaction
         (`session/compacting`)."""
@@ -568,11 +573,25 @@ class Session:
         return self.facts
 
     def drop_facts(self) -> FactCache | None:
-        """Forget all facts and the state of the work. Return the cache of facts, which a worker may still be
-        using."""
+        """Forget all facts, the state of the work and what the view shows. Return the cache of facts, which a
+        worker may still be using."""
         self._work = None
+        self.drop_shown_view()
         facts, self.facts = self.facts, None
         return facts
+
+    def shown_view(self) -> ShownView:
+        """Return what the view shows of tool outputs, as far as it was read. It is created at the first call.
+        Only the holder of `reducing` may read on."""
+        if self._shown_view is None:
+            from compactd.session.shown_view import ShownView
+
+            self._shown_view = ShownView()
+        return self._shown_view
+
+    def drop_shown_view(self) -> None:
+        """Forget what the view shows. A worker may still be using it."""
+        self._shown_view = None
 
     def drop_preparation(self) -> None:
         """Forget the compaction that is prepared, and stop its computation."""

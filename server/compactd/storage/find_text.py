@@ -162,7 +162,7 @@ def _in_journal(
         if _contains_any(bytes(record), wanted):
             is_found = True
             known = _decode(record)
-            is_entry = known.type in ("message", "compaction", "prune")
+            is_entry = known.type in ("message", "compaction", "prune", "reduced")
             yield TextPlace(
                 where=where,
                 path=str(path),

@@ -38,6 +38,8 @@ with more is ignored."""
 MAX_UNKNOWN_NAMED = 20
 """The most unknown setting names that each get a warning. Further names are only counted."""
 NAME_CHARS = 60
+REDUCE = "reduce_"
+"""The beginning of the names of the settings that the table `[reduce]` has without it."""
 LIKENESS = 0.6
 """The least `difflib` similarity at which a warning suggests a setting for an unknown name."""
 SETTING_NAMES = GivenSettings.__struct_fields__
@@ -90,8 +92,9 @@ def first_switch(environ: Mapping[str, str], names: Sequence[str]) -> str | None
 def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
     """Return (the layer of the user's TOML file at `path`, or None; warnings).
 
-    The settings are those in the table `[compaction]` and the top-level `context_window`. If some are wrong,
-    the valid ones are used. A missing or unreadable file gives None. `source` names the file in warnings.
+    The settings are those in the table `[compaction]`, the top-level `context_window`, and those in the table
+    `[reduce]`, whose full names begin with `reduce_`. If some are wrong, the valid ones are used. A missing
+    or unreadable file gives None. `source` names the file in warnings.
     """
     data, warnings = read_settings_bytes(path, source)
     if data is None:
@@ -206,7 +209,14 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
     given = dict(table.get("compaction", {})) if isinstance(table.get("compaction"), dict) else {}
     if "context_window" in table:
         given.setdefault("context_window", table["context_window"])
+    if isinstance(reduce := table.get("reduce"), dict):
+        given = {**_with_prefix(reduce), **given}
     return _valid_settings(given, source)
+
+
+def _with_prefix(reduce: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings of a table or object `reduce` under their full names."""
+    return {f"{REDUCE}{name}": value for name, value in reduce.items()}
 
 
 def _valid_settings(given: Mapping[str, object], source: str) -> tuple[GivenSettings, tuple[str, ...]]:
@@ -273,9 +283,10 @@ def printable_name(name: str) -> str:
 
 
 def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple[str, ...]]:
-    """Return (the settings in `settings`, an editor's `{"compaction": {…}, "context_window": …}`; warnings).
+    """Return (the settings in `settings`, an object with `compaction`, `context_window` and `reduce`;
+    warnings).
 
-    The settings are None if the object has neither of these keys. Then earlier settings must stay: editors
+    The settings are None if the object has none of these keys. Then earlier settings must stay: editors
     send their whole configuration, or an empty object, whenever anything in it changes.
     """
     try:
@@ -285,12 +296,14 @@ def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple
             f"{source}: {name} is ignored: give it inside the object `compaction`"
             for name in outside[:MAX_UNKNOWN_NAMED]
         ]
-        if "compaction" not in members and "context_window" not in members:
+        if members.keys().isdisjoint(("compaction", "context_window", "reduce")):
             return None, tuple(warnings)
         given = msgspec.json.decode(members.get("compaction", b"null"), type=dict[str, object] | None) or {}
         window = msgspec.json.decode(members.get("context_window", b"null"))
+        reduce = msgspec.json.decode(members.get("reduce", b"null"), type=dict[str, object] | None)
     except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
         return None, (f"{source} is ignored: `compaction` must be an object of settings",)
+    given = {**_with_prefix(reduce or {}), **given}
     if given.get("context_window") is None:
         given["context_window"] = window
     given = {name: value for name, value in given.items() if value is not None}

@@ -44,6 +44,7 @@ TWINS = {
     "an undo that cannot be forced": streams.ForcesNoUndo,
     "a pin that is not told": streams.TellsNoPin,
     "a prompt that cannot be dropped": streams.DropsNoPrompt,
+    "an original that is cut": insides.cuts_originals,
     "an empty list refused": streams.RefusesAnEmptyList,
 }
 

@@ -75,3 +75,20 @@ def makes_paths_of_ids() -> int:
 
     paths.file_stem = lambda session_id: session_id
     return serve()
+
+
+def cuts_originals() -> int:
+    """An original that is longer than 4,000 characters is cut there."""
+    from compactd.core.history import entries
+
+    class Cut(entries.Reduced, frozen=True, kw_only=True, tag="reduced", omit_defaults=True):
+        def __post_init__(self):
+            if len(self.message) > 4000:
+                import msgspec
+
+                message = msgspec.json.decode(self.message)
+                message["content"][0]["content"] = message["content"][0]["content"][:4000]
+                msgspec.structs.force_setattr(self, "message", msgspec.Raw(msgspec.json.encode(message)))
+
+    entries.Reduced = Cut
+    return serve()

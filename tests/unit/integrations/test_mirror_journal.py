@@ -10,6 +10,7 @@ from compactd.storage.locks import Lock, take_lock
 from tests.support.agent_transcripts import HASH, LIMIT, SUMMARY, Turn, past
 from tests.support.command_line import environment, run
 from tests.support.hook_runs import Agent
+from tests.support.outputs import log
 
 
 def opened(home: Path, agent: Agent) -> tuple[Client, str]:
@@ -120,3 +121,27 @@ def test_a_run_that_was_killed_before_it_could_say_so_is_not_repeated(tmp_path: 
         entries = client.session_history(session_id=session_id).entries
     assert [entry.entry_id for entry in entries] == [f"e{n + 1}" for n in range(len(entries))]
     assert [entry.kind for entry in entries][-4:] == ["message", "compaction", "message", "message"]
+
+
+def test_outputs_that_were_reduced_in_a_mirror_keep_their_ids(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.session.say(*past(2))
+    agent.stop()
+    client, session_id = opened(tmp_path, agent)
+    with client:
+        kept = client.session_reduce(session_id=session_id, name="Bash", content=log(), call_id="t1")
+        for at in range(80):
+            client.session_reduce(session_id=session_id, name="Bash", content=log(60 + at), observe=True)
+    agent.session.say(*past(1), Turn("user", "after the reductions"))
+    agent.stop()
+
+    client, session_id = opened(tmp_path, agent)
+    with client:
+        entries = client.session_history(session_id=session_id).entries
+        (original,) = client.session_expand(session_id=session_id, entry_id=kept.entry_id).entries
+        branched = client.session_branch(session_id=session_id, entry_id=entries[-1].entry_id)
+    ids = [entry.entry_id for entry in entries]
+    assert len({*ids, kept.entry_id}) == len(ids) + 1
+    assert b"worker 100 is ready" in bytes(original.message)
+    assert b"after the reductions" in bytes(entries[-1].message)
+    assert branched.message_count == len(entries)

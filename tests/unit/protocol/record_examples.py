@@ -35,6 +35,11 @@ READ_FILE = {
     "description": "Reads a file of the project.",
     "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 }
+INSTALL = "".join(
+    f"Requirement already satisfied: package-{number}>=1.0 in ./.venv/lib/site-packages (1.0.{number})\n"
+    for number in range(1, 13)
+)
+"""What `pip install` prints if there is nothing to do."""
 LOADER = "def load(path):\n    return CACHE.get(path) or read(path)\n" * 8
 
 MESSAGES = [
@@ -178,6 +183,14 @@ def _time_travel(told: Recorder, work: Path) -> None:
     told.call("session/import", path=str(work / "demo.jsonl"))
     told.call_hooked("turn/error", session_id="demo", error={"status": 400, "body": OVERFLOW})
     told.call("model/set", session_id="demo", model="openai/gpt-4o")
+    told.call(
+        "session/reduce",
+        session_id="demo",
+        name="bash",
+        arguments={"command": "pip install -r requirements.txt"},
+        call_id="call_2",
+        content=INSTALL,
+    )
     told.call("session/list")
 
 

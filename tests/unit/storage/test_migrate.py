@@ -37,9 +37,9 @@ def old(version: str, name: str = "every_kind") -> list[bytes]:
     return [as_appended(one) for one in scan((JOURNALS / version / f"{name}.jsonl").read_bytes()).records]
 
 
-KINDS_OF_V1 = ("every_kind", "later_kinds", "named_estimators")
-"""The files that hold every kind of record together, those of the first day and the later ones; and one with
-fields that came later."""
+KINDS_OF_V1 = ("every_kind", "later_kinds", "named_estimators", "reduced")
+"""The files that hold every kind of record together, those of the first day and the later ones; one with
+fields that came later; and one with reduced tool outputs."""
 
 
 def test_every_kind_of_record_stands_in_a_journal() -> None:

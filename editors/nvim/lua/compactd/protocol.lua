@@ -10,6 +10,7 @@
 ---@field working_dir? string|nil Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shown relative to it. Only for a new session; a resumed one keeps its own.
 ---@field title? string|nil Title of the session. Null: the first words of its first prompt that is more than a greeting.
 ---@field compaction? compactd.GivenSettings|nil Settings of this session. In an existing session, each given setting replaces the previous value.
+---@field reduce? compactd.GivenReduce|nil Settings about reduced tool outputs. They take precedence over those in `compaction`.
 ---@field context_window? integer|nil The model's window in tokens, if you know it better than the registry.
 ---@field parent_session_id? string|nil The session that started this one as a sub-agent. In a profile whose sub-agents do not compact (`klaude`), this session skips the threshold check.
 ---@field snapshots? boolean|nil True: keep the files of the git work tree around `working_dir` at the start and end of each turn, for `session/diff`. A resumed session keeps its value. Default false.
@@ -55,6 +56,15 @@
 ---@field prepare? string|nil Whether a compaction is prepared while the daemon is idle, some time before it is due, so that the turn that needs it does not wait. `auto`: yes. If a model writes the summaries, it is asked once before each compaction, and the session's usage includes an answer that is not used. `off`: no.
 ---@field when? string|nil What decides when `turn/begin` compacts. `window`: the threshold. `cost`: the threshold, and the prices of the model and of its prompt cache; a compaction is also due if it lowers the bill. If a price that it needs is not known, the threshold decides alone, and `decision.reason` says so. `auto`: at present the same as `cost`.
 ---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired: what it lacks of the state of the work is added. If there is no room for that, the next strategy is used, and `reason` says so. 0 (never) to 1.
+---@field reduce_level? string|nil How much of a tool's output is left out when it is reduced (`session/reduce`). `light`: only what is shown elsewhere or has no meaning. `strong`: also what is seldom used later. `default`: between them.
+---@field reduce_min_tokens? integer|nil Tool outputs with fewer tokens are never reduced; 0 or more.
+---@field reduce_loop? boolean|nil True: the daemon's own loop (`agent/prompt`) reduces tool results as they come in. The model can only get back what was left out if the client offers it a tool for that.
+
+--- `reduce` in `session/start` and `session/configure`: another way to give the settings whose names begin with `reduce_`. What is left out or null is not set.
+---@class compactd.GivenReduce
+---@field level? string|nil The setting `reduce_level`.
+---@field min_tokens? integer|nil The setting `reduce_min_tokens`; 0 or more.
+---@field loop? boolean|nil The setting `reduce_loop`.
 
 --- Who the client is.
 ---@class compactd.ClientInfo
@@ -70,11 +80,23 @@
 ---@field epoch? integer|nil Epoch of the context that the report is about. Default: the epoch of the context that was returned last.
 ---@field format? string|nil The format of `messages`: `neutral` (compactd's own, the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's format that would lose tool calls, images or reasoning is refused with error -32602 (InvalidParams); `data.format` of the error is the value to give here.
 ---@field files? compactd.Files|nil Files that tools read or changed, if the tool calls do not show it. Summaries list them.
+---@field reduce? boolean|nil True: reduce the tool results in `messages` before they are appended, as `session/reduce` does. The originals are kept, and `reductions` lists them.
 
 --- Files that tools touched, as the client knows them.
 ---@class compactd.Files
 ---@field read? string[] Paths of files that were read.
 ---@field modified? string[] Paths of files that were created, changed or deleted.
+
+--- Params of `session/reduce`: a tool's output with its call.
+---@class compactd.ReduceParams
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field name string Name of the tool, as the agent calls it.
+---@field arguments? any The arguments of the call: an object.
+---@field content string The output's text. If an output has several texts, reduce each by itself.
+---@field call_id? string|nil Id of the call. The later tool result with this id is then linked to the original, and a repeated request with the same id and content gets the same answer.
+---@field is_error? boolean True if the tool failed.
+---@field level? string|nil How much is left out. `light`: only what is shown elsewhere or has no meaning. `strong`: also what is seldom used later. Null: the setting `reduce_level`, which is `default` unless it was set.
+---@field observe? boolean True: change nothing, and store only how many tokens would have been saved, by which rules.
 
 --- Params of `session/context`.
 ---@class compactd.ContextParams
@@ -117,8 +139,9 @@
 --- Params of `session/expand`: a compaction, or entries.
 ---@class compactd.ExpandParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field compaction_id? string|nil The compaction whose replaced messages you want. Give this or `entry_ids`.
----@field entry_ids? string[]|nil The entries of the messages that you want.
+---@field compaction_id? string|nil The compaction whose replaced messages you want. Give this, `entry_ids` or `entry_id`.
+---@field entry_ids? string[]|nil The entries of the messages that you want, or of the originals of reduced tool outputs.
+---@field entry_id? string|nil The same as `entry_ids` with one entry.
 ---@field quoted? boolean True: also return each message as text for a model, in `quoted`.
 
 --- Params of `session/prune`.
@@ -144,6 +167,7 @@
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field unset? string[]|nil Names of settings to remove from this session, so that the value from the environment, a settings file or the profile applies again. Only settings that `session/start` or `session/configure` gave can be removed, and `system_prompt`, `tools` and `title`. Values in the same call are set afterwards.
 ---@field compaction? compactd.GivenSettings|nil Settings to change. A null in it leaves that setting unchanged.
+---@field reduce? compactd.GivenReduce|nil Settings about reduced tool outputs to change, as in `session/start`.
 ---@field system_prompt? string|nil The new system prompt; an empty text removes it.
 ---@field tools? any[]|nil All tools from now on, as in `session/start`. An empty list removes them.
 ---@field title? string|nil The new title.
@@ -157,7 +181,7 @@
 --- Params of `session/redact`.
 ---@class compactd.RedactParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
----@field entry_ids string[] The messages to redact. At least one.
+---@field entry_ids string[] The messages to redact, or originals of reduced tool outputs. At least one. A message and the originals of the outputs that it shows are redacted together.
 
 --- Params of `session/diff`. Without `from` and `to`: the whole session.
 ---@class compactd.DiffParams
@@ -420,6 +444,7 @@
 ---@field token_usage compactd.TokenUsage The token usage after this append.
 ---@field decision compactd.Decision Whether the next request fits. Nothing is compacted before `turn/begin` or `session/compact`.
 ---@field warnings? string[] Which parts of the usage reports are ignored, and why. Left out if there are none.
+---@field reductions? compactd.AppendedReduction[] With `reduce`: the tool results in these messages that are shown reduced, in their order.
 
 --- Whether the conversation fits, a compaction is due, or the request is over the cap.
 ---@class compactd.Decision
@@ -430,6 +455,24 @@
 ---@field reason? string Why the cost of the next requests says to compact now, or not: a sentence with numbers, or why the window decides alone. Left out with the setting `when: "window"`, as are the next two fields.
 ---@field payback_turns? number|nil After how many requests a compaction now has paid for itself; negative if it is cheaper at once. Null if that is not known.
 ---@field cold? boolean|nil Whether the provider's prompt cache has expired since the last request; null if that is not known.
+
+--- A tool result that an append reduced, or that is shown as it was reduced before.
+---@class compactd.AppendedReduction
+---@field message_entry_id string The entry of the message that shows the reduced text.
+---@field call_id string The call that the result answers.
+---@field entry_id string The entry with the original.
+---@field tokens_before integer Tokens of the original text.
+---@field tokens_after integer Tokens of the text that is shown.
+---@field rules string[] The rules that acted, as in `session/reduce`.
+
+--- Result of `session/reduce`. Once the client has it, the original is durable.
+---@class compactd.ReduceResult
+---@field content string The text to show to the model. It is equal to the given text if there is nothing worth leaving out, and with `observe`.
+---@field reduced boolean True if `content` is a shorter text than the output. With `observe`: true if it would be.
+---@field tokens_before integer Tokens of the output's text.
+---@field tokens_after integer Tokens of the text to show. With `observe`: of the text that would have been shown.
+---@field entry_id string|nil The entry with the original: `session/expand` returns it. Null if nothing was reduced, and with `observe`.
+---@field rules string[] Names of the rules that acted, in the order of their first mark in the text.
 
 --- Result of `session/context`: what the next model request must contain.
 ---@class compactd.ContextResult
@@ -611,25 +654,27 @@
 ---@field hits compactd.Hit[] The matches; empty if there are none.
 ---@field complete boolean False if some sessions could not be searched in time. Search again to include them.
 
---- A message that matches a search.
+--- A message, or the original of a reduced tool output, that matches a search.
 ---@class compactd.Hit
----@field entry_id string The entry of the message that contains the text.
+---@field entry_id string The entry that contains the text. If a message shows a reduced tool output, it is the entry with the original.
 ---@field role string Role of the message.
 ---@field snippet string The text around the match, on one line.
 ---@field at number When the message was appended, in Unix seconds.
----@field in_context? boolean False if a compaction removed the message from the context. Only when one session is searched.
+---@field in_context? boolean False if a compaction removed the message from the context, or if a reduction left the text out of the tool output. Only when one session is searched.
 ---@field session_id? string The session of the message. Only when every session is searched.
 
 --- Result of `session/expand`: the originals, oldest first.
 ---@class compactd.ExpandResult
 ---@field entries compactd.Original[] The messages, oldest first.
 
---- A message as it was appended.
+--- A message as it was appended, or the original of a reduced tool output.
 ---@class compactd.Original
 ---@field entry_id string Id of the entry, as in `session/history`.
----@field message any The message, byte for byte as it was appended. If it is the summary with which an imported file began, the message that the context contains.
+---@field message any The message, byte for byte as it was appended. If it is the summary with which an imported file began, the message that the context contains. If it is the original of a reduced tool output, a tool message with the whole text.
 ---@field tokens integer|nil The estimated tokens that it would take in the context.
 ---@field quoted? string The text of the message, for a model to read. Each line that neither the user nor the assistant wrote begins with `(tool) `. An inserted sign marks anything that looks like a heading, a speaker, a reference or a tag, so that it does not work as one. Only if it was asked for.
+---@field originals? string[] If the message shows reduced tool outputs: the entries with their originals. Otherwise left out.
+---@field shown_in? string[] If this is the original of a reduced tool output: the messages that show the reduced text; empty if it was not appended. Otherwise left out.
 
 --- Result of `session/prune`.
 ---@class compactd.PruneResult
@@ -693,14 +738,14 @@
 
 --- Result of `session/redact`. The redacted text is no longer on disk, except where `left` says so.
 ---@class compactd.RedactResult
----@field redacted integer Number of messages whose contents were replaced by `[redacted]`.
+---@field redacted integer Number of messages, and of originals of reduced tool outputs, whose contents were replaced by `[redacted]`.
 ---@field cleaned? compactd.Cleaned[] What contained the redacted text, or may have contained it, and no longer does.
 ---@field left? compactd.Left[] What was not cleaned and may still contain the redacted text, with the reason. Left out if nothing is known to contain it.
 
 --- A file, store or part of the session from which a redaction removed text.
 ---@class compactd.Cleaned
----@field where string What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later.
----@field entry_ids? string[] The messages, compactions or prunes that were changed.
+---@field where string What was cleaned: `messages`, `summary`, `provider summary` (dropped as a whole), `stubs`, `title`, `file lists`, `reduced outputs`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`. Other values may be added later.
+---@field entry_ids? string[] The messages, compactions, prunes or reduced outputs that were changed.
 
 --- Result of `session/diff`.
 ---@class compactd.DiffResult
@@ -747,6 +792,7 @@
 ---@field compaction compactd.CompactionState The compactions so far, and the settings that decide about the next one.
 ---@field queued integer Number of prompts that wait.
 ---@field prompts compactd.PromptInfo[] The prompts that wait, in the order in which they are answered.
+---@field reductions? compactd.Reductions What reductions of tool outputs saved, or would have saved. Left out if there were none.
 ---@field work? compactd.Work The state of the work, derived by code from the messages. Only present if the params ask for it.
 
 --- A number of the token budget, and where it comes from.
@@ -770,6 +816,20 @@
 ---@field prompt_id string Id of the prompt: the `turn_id` in the result of `agent/prompt`.
 ---@field client string|nil Name of the client that sent it, as given in `client.name`; null if it is not known.
 ---@field text_preview string The beginning of its text on one line, at most 80 characters.
+
+--- Tool outputs of the session that `session/reduce`, `session/append` or the daemon's loop reduced.
+---@class compactd.Reductions
+---@field count integer How many outputs were reduced.
+---@field tokens_before integer Tokens of their originals.
+---@field tokens_after integer Tokens of the texts that are shown instead.
+---@field observed compactd.ReductionTotals Outputs of requests with `observe` that would have been reduced.
+---@field by_rule table<string, compactd.ReductionTotals> Outputs by the rules that acted, reduced and observed ones. An output counts for each of its rules.
+
+--- Tool outputs that were reduced, or would have been, and their sizes.
+---@class compactd.ReductionTotals
+---@field count integer How many outputs.
+---@field tokens_before integer Tokens of their texts before.
+---@field tokens_after integer Tokens of the texts to show.
 
 --- The state of the work, derived by code from messages, calls and results. Each list has its newest entry last.
 ---@class compactd.Work
@@ -1366,6 +1426,8 @@ return {
     ["session/start"] = { params = "compactd.StartParams", result = "compactd.StartResult" },
     --- Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer.
     ["session/append"] = { params = "compactd.AppendParams", result = "compactd.AppendResult" },
+    --- Returns a shorter text to show to the model instead of a tool's output. Each place where something is left out is marked, with the entry that has the original: `session/expand` returns it, and `session/search` finds it. The original is no message: it is in no context and in no history. Append the tool result with the shorter text as usual.
+    ["session/reduce"] = { params = "compactd.ReduceParams", result = "compactd.ReduceResult" },
     --- Returns what the next model request must contain. It is always valid for the provider of `format`.
     ["session/context"] = { params = "compactd.ContextParams", result = "compactd.ContextResult" },
     --- Returns what the session cost so far: by kind of token, what was paid for again because the provider's cache was built again and why, and what the next request will cost.
@@ -1374,9 +1436,9 @@ return {
     ["session/compact"] = { params = "compactd.CompactParams", result = "compactd.CompactionResult" },
     --- Returns every message ever appended, compacted or not, with the compactions between them.
     ["session/history"] = { params = "compactd.HistoryParams", result = "compactd.HistoryResult" },
-    --- Finds messages that contain a text, including those that a compaction removed from the context. Searches one session, or every stored one.
+    --- Finds messages that contain a text, including those that a compaction removed from the context, and originals of reduced tool outputs. Searches one session, or every stored one.
     ["session/search"] = { params = "compactd.SearchParams", result = "compactd.SearchResult" },
-    --- Returns the original messages that a compaction's summary replaced, or those of the given entries.
+    --- Returns the original messages that a compaction's summary replaced, or those of the given entries. An entry can also be the original of a reduced tool output.
     ["session/expand"] = { params = "compactd.ExpandParams", result = "compactd.ExpandResult" },
     --- Replaces old tool output by one-line stubs, as much as the settings say, even if the setting `prune` is off.
     ["session/prune"] = { params = "compactd.PruneParams", result = "compactd.PruneResult" },

@@ -21,6 +21,7 @@ from compactd.core.history.entries import (
     Pruned,
     Redacted,
     Redone,
+    Reduced,
     Snapshot,
     Stub,
     Undone,
@@ -28,6 +29,11 @@ from compactd.core.history.entries import (
     number_of,
 )
 from compactd.storage.journal_records import as_appended, encode_record, scan
+
+NUMBERED = (Appended, Compacted, Pruned, Reduced)
+"""The kinds of entries that have an id."""
+ON_PATH = (Appended, Compacted, Pruned)
+"""The kinds of entries that another one can follow."""
 
 _decode = msgspec.json.Decoder(Entry).decode
 
@@ -55,8 +61,10 @@ def salvage(data: bytes) -> bytes | None:
 class _Names:
     """A map from the old ids of entries to their new ids."""
 
-    def __init__(self, numbers: Sequence[int]) -> None:
+    def __init__(self, numbers: Sequence[int], on_path: Sequence[int]) -> None:
+        """Both are sorted. `on_path` has the numbers of the entries that another one can follow."""
         self._numbers = numbers
+        self._on_path = on_path
 
     def new_id(self, entry_id: str | None) -> str | None:
         """Return the new id of the entry; None if the entry is lost."""
@@ -65,14 +73,17 @@ class _Names:
         return f"e{at + 1}" if there and entry_id is not None else None
 
     def before(self, entry_id: str | None) -> str | None:
-        """Return the new id of the entry, or of the nearest entry before it; None if there is none."""
-        at = bisect_right(self._numbers, _number(entry_id))
-        return f"e{at}" if at and entry_id is not None else None
+        """Return the new id of the entry, or of the nearest entry before it that another one can follow; None
+        if there is none."""
+        at = bisect_right(self._on_path, _number(entry_id))
+        return self.new_id(f"e{self._on_path[at - 1]}") if at and entry_id is not None else None
 
     def after(self, entry_id: str | None) -> str | None:
-        """Return the new id of the entry, or of the nearest entry after it; None if there is none."""
-        at = bisect_left(self._numbers, _number(entry_id))
-        return f"e{at + 1}" if at < len(self._numbers) and entry_id is not None else None
+        """Return the new id of the entry, or of the nearest entry after it that another one can follow; None
+        if there is none."""
+        at = bisect_left(self._on_path, _number(entry_id))
+        there = at < len(self._on_path) and entry_id is not None
+        return self.new_id(f"e{self._on_path[at]}") if there else None
 
     def remaining(self, entry_ids: Sequence[str]) -> tuple[str, ...]:
         """Return the new ids of the entries that are not lost."""
@@ -89,22 +100,25 @@ def _number(entry_id: str | None) -> int:
 
 
 def _renumber(entries: Sequence[Entry]) -> list[Entry]:
-    numbers = [_number(entry.id) for entry in entries if isinstance(entry, Appended | Compacted | Pruned)]
-    names = _Names(sorted(set(numbers)))
+    numbers = {_number(entry.id) for entry in entries if isinstance(entry, NUMBERED)}
+    on_path = {_number(entry.id) for entry in entries if isinstance(entry, ON_PATH)}
+    names = _Names(sorted(numbers), sorted(on_path))
     kept: list[Entry] = []
+    last: str | None = None
     steps: set[str] = set()
     count = 0
     for entry in entries:
         renamed = _rename(entry, names)
         if renamed is None:
             continue
-        if isinstance(renamed, Appended | Compacted | Pruned):
+        if isinstance(renamed, NUMBERED):
             count += 1
-            parent = f"e{count - 1}" if renamed.parent is not None and count > 1 else None
             # A lost parent is replaced by the nearest entry before it.
-            parent = names.before(renamed.parent) or parent
+            parent = None if renamed.parent is None else names.before(renamed.parent) or last
             renamed = replace(renamed, id=f"e{count}", parent=parent)
-            if not isinstance(renamed, Appended):
+            if isinstance(renamed, ON_PATH):
+                last = renamed.id
+            if isinstance(renamed, Compacted | Pruned):
                 steps.add(renamed.id)
         elif isinstance(renamed, Undone | Redone) and renamed.target not in steps:
             continue
@@ -147,5 +161,12 @@ def _rename(entry: Entry, names: _Names) -> Entry | None:
             return replace(entry, entry_id=names.before(entry.entry_id) or "e1")
         case PinSet() | Redacted():
             return replace(entry, entry_ids=names.remaining(entry.entry_ids))
+        case Appended():
+            named = [(names.new_id(link.output), link) for link in entry.outputs]
+            return replace(
+                entry, outputs=tuple(replace(link, output=name) for name, link in named if name is not None)
+            )
+        case Reduced():
+            return replace(entry, refers=names.remaining(entry.refers))
         case _:
             return entry

@@ -13,7 +13,14 @@ from msgspec import Struct
 
 from compactd.core.history.message_kinds import MessageKind
 from compactd.protocol.messages import Strategy
-from compactd.protocol.settings import CacheChoice, Estimator, PrepareChoice, StrategyChoice, WhenChoice
+from compactd.protocol.settings import (
+    CacheChoice,
+    Estimator,
+    PrepareChoice,
+    ReduceLevel,
+    StrategyChoice,
+    WhenChoice,
+)
 
 MILLION = 1_000_000
 
@@ -209,6 +216,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention_floor: float = 0.5
     """The share of the facts that a model's summary must keep. A summary that keeps less is repaired or
     discarded."""
+    reduce_level: ReduceLevel = "default"
+    """How much of a tool's output is left out when it is reduced."""
+    reduce_min_tokens: int = 200
+    """Outputs with fewer tokens are not reduced."""
+    reduce_loop: bool = False
+    """Whether the daemon's own loop reduces tool results."""
 
 
 def parts_per_million(ratio: float) -> int:

@@ -23,6 +23,7 @@ from compactd.protocol.settings import (
     Estimator,
     GivenSettings,
     PrepareChoice,
+    ReduceLevel,
     SettingValue,
     StrategyChoice,
     WhenChoice,
@@ -70,6 +71,7 @@ _MINIMUMS = {
     "tool_output_chars": 1,
     "summary_tokens": 1,
     "constraint_tokens": 0,
+    "reduce_min_tokens": 0,
 }
 _ONE_OF = {
     "profile": tuple(PROFILES),
@@ -78,6 +80,7 @@ _ONE_OF = {
     "cache": get_args(CacheChoice),
     "prepare": get_args(PrepareChoice),
     "when": get_args(WhenChoice),
+    "reduce_level": get_args(ReduceLevel),
 }
 
 

@@ -111,6 +111,9 @@ NEEDS_TRUST: Mapping[str, str] = {
     "prepare": "it decides whether a model is asked for summaries that may never be needed",
     "when": "it can make compactions much earlier and more frequent, so fewer messages stay word for word",
     "retention_floor": "it decides how poor a summary may be",
+    "reduce_level": "it decides how much of a tool's output the model does not see",
+    "reduce_min_tokens": "it decides which tool outputs the model does not see whole",
+    "reduce_loop": "it decides whether the model sees tool outputs whole",
 }
 """What only the user and trusted sources may set, and why; each is the end of a sentence."""
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Raw, Struct
 
-from compactd.core.history.entries import Appended, Entry, EntryId, UsageReported
+from compactd.core.history.entries import (
+    Appended,
+    Entry,
+    EntryId,
+    OutputLink,
+    Reduced,
+    UsageReported,
+)
 from compactd.core.history.state import SessionState
 from compactd.core.tokens.usage import context_size
 from compactd.protocol.errors import InvalidParams
@@ -25,6 +33,8 @@ LENGTH_STOPS = frozenset(("length", "max_tokens", "max_output_tokens", "MAX_TOKE
 SILENT_PERCENT = 99
 """If an answer stopped at a length limit, and its input + output is at least this percentage of the window,
 the window was full."""
+
+NO_LINKS: Mapping[int, tuple[OutputLink, ...]] = MappingProxyType({})
 
 Report = tuple[Usage, bool]
 """(the usage that was reported, whether the report named the output tokens)."""
@@ -48,6 +58,12 @@ class AppendRequest(Struct, frozen=True, kw_only=True):
     """The stop reason of the last assistant message; takes precedence over that message's own."""
     files_read: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
+    outputs: Sequence[Reduced] = ()
+    """The outputs in the messages that were reduced for this append. Their ids are the next ones of the
+    session."""
+    links: Mapping[int, tuple[OutputLink, ...]] = NO_LINKS
+    """By index of a message, where it shows reduced outputs: those in `outputs`, and earlier ones whose text
+    was put in."""
 
 
 class AppendPlan(Struct, frozen=True, kw_only=True):
@@ -110,7 +126,8 @@ class _Append:
         last_answer = max((i for i, yes in enumerate(is_answer) if yes), default=None)
         if last_answer is None and new.report is not None:
             self._add_report(new.report, self._last_answer(), new.stop_reason)
-        parent, next_id = self._fold.leaf, int(self._fold.next_id[1:])
+        self._entries += new.outputs
+        parent, next_id = self._fold.leaf, int(self._fold.next_id[1:]) + len(new.outputs)
         for index, (message, raw) in enumerate(new.read):
             known = self._find_repeated(index, message)
             if known is not None:
@@ -147,6 +164,7 @@ class _Append:
             client_id=message.id,
             read=self._new.files_read if is_last else (),
             modified=self._new.files_modified if is_last else (),
+            outputs=self._new.links.get(index) or self._fold.outputs.find_links(message, self._fold.path),
         )
 
     def _answered(self, index: int, is_last: bool, entry_id: EntryId, message: Message, raw: Raw) -> None:
@@ -187,7 +205,11 @@ class _Append:
         else:
             self._named[name] = index
             return None
-        if (other.role, other.content) != (message.role, message.content):
+        if other.role != message.role or (
+            other.content != message.content
+            # A client that sends a message again does not know how its outputs were reduced.
+            and self._fold.outputs.restore(entry_id, other).content != message.content
+        ):
             raise InvalidParams(
                 f"id {name!r} is already used by another message; give each message its own id",
                 f"$.messages[{index}].id",

@@ -39,6 +39,19 @@ class Stub(Struct, frozen=True, array_like=True):
     """Tokens of the whole message after the replacement."""
 
 
+class OutputLink(Struct, frozen=True, array_like=True):
+    """Where a message shows a tool output that was reduced."""
+
+    block: int
+    """The index of the tool result in the message."""
+    part: int | None
+    """The index of the text in the tool result's blocks; None if the whole result is meant."""
+    output: EntryId
+    """The `Reduced` entry, which has the original."""
+    is_exact: bool
+    """Whether the message shows exactly the text that the reduction gave."""
+
+
 class Opened(Struct, frozen=True, kw_only=True, tag="session", omit_defaults=True):
     """The first record of a journal."""
 
@@ -71,6 +84,55 @@ class Appended(Struct, frozen=True, kw_only=True, tag="message", omit_defaults=T
     """Files that this message's tools read, as reported by the client."""
     modified: tuple[str, ...] = ()
     """Files that this message's tools modified, as reported by the client."""
+    outputs: tuple[OutputLink, ...] = ()
+    """The tool outputs in this message that were reduced before it was appended."""
+
+
+class Reduced(Struct, frozen=True, kw_only=True, tag="reduced", omit_defaults=True):
+    """The original of a tool output, and the shorter text that is shown instead. It is no message: no view
+    contains it. Versions before 2026-12 cannot open a journal that has one."""
+
+    id: EntryId
+    at: float
+    tokens: tuple[int, str]
+    """(estimate of the original's text, name of the estimator)."""
+    name: str
+    """The tool."""
+    message: Raw
+    """The original as a tool message in compactd's own format."""
+    arguments: Raw = Raw(b"{}")
+    """The arguments of the tool call."""
+    shown: str
+    """The text that is shown instead of the original."""
+    tokens_shown: int
+    """The estimate of `shown`."""
+    rules: tuple[str, ...]
+    """The rules that acted."""
+    level: str
+    """How much was left out: `light`, `default` or `strong`."""
+    parent: EntryId | None = None
+    """The entry after which the output came."""
+    call_id: str | None = None
+    """The call that the output answers, if the client named it."""
+    refers: tuple[EntryId, ...] = ()
+    """Other entries that `shown` refers to."""
+    is_error: bool = False
+    """Whether the client marked the output as an error."""
+
+
+class ReductionObserved(Struct, frozen=True, kw_only=True, tag="reduction", omit_defaults=True):
+    """What a reduction would have saved. Nothing was reduced. Versions before 2026-12 cannot open a journal
+    that has one."""
+
+    at: float
+    name: str
+    """The tool."""
+    tokens: tuple[int, str]
+    """(estimate of the output's text, name of the estimator)."""
+    tokens_shown: int
+    """The estimate of the text that would have been shown."""
+    rules: tuple[str, ...]
+    """The rules that would have acted."""
 
 
 class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_defaults=True):
@@ -357,6 +419,8 @@ Entry = (
     | Unqueued
     | Redacted
     | Snapshot
+    | Reduced
+    | ReductionObserved
 )
 
 
@@ -372,7 +436,8 @@ class Item(Struct, frozen=True, kw_only=True):
     source: Raw | None = None
     """The message as the client sent it, in compactd's own format; None if compactd wrote or shortened it."""
     kind: str = "message"
-    """`message`, `summary`, or `stub` if tool output or a user's text is shown shortened."""
+    """`message`, `summary`, `stub` if tool output or a user's text is shown shortened, or `output` for the
+    original of a reduced tool output, which no view contains."""
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
     model: str | None = None

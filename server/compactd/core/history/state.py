@@ -31,6 +31,8 @@ from compactd.core.history.entries import (
     Queued,
     Redacted,
     Redone,
+    Reduced,
+    ReductionObserved,
     Rejected,
     SettingsSet,
     Snapshot,
@@ -41,6 +43,7 @@ from compactd.core.history.entries import (
     summary_message,
 )
 from compactd.core.history.lazy_message import Decode, LazyMessage
+from compactd.core.history.outputs import ReducedOutputs
 from compactd.core.history.titles import says_little, title_of
 from compactd.core.history.usage_log import UsageLog
 from compactd.core.history.view import CountMessage, Recount, build_view, entry_index, tokens_behind
@@ -62,6 +65,8 @@ class SessionState:
         """Every message ever appended, by its entry id, in the order of the journal."""
         self.times: dict[EntryId, float] = {}
         """When each message was appended, by entry id."""
+        self.outputs = ReducedOutputs(decode)
+        """The tool outputs that were reduced. They are no messages."""
         self.clients: dict[str, EntryId] = {}
         """The entry id for each message id that a client gave."""
         self.in_force = ActiveSteps()
@@ -147,8 +152,8 @@ class SessionState:
 
     @property
     def next_id(self) -> EntryId:
-        """The id of the next message, compaction or prune."""
-        return f"e{len(self._parents) + 1}"
+        """The id of the next message, compaction, prune or reduced output."""
+        return f"e{len(self._parents) + len(self.outputs.entries) + 1}"
 
     @property
     def shown_title(self) -> str | None:
@@ -301,6 +306,10 @@ class SessionState:
                 self._forget_base(entry.epoch)
             case Snapshot():
                 self.snapshots.append(entry)
+            case Reduced():
+                self.outputs.add(entry)
+            case ReductionObserved():
+                self.outputs.note_observed(entry)
             case Opened():
                 self.opened = entry
 
@@ -310,6 +319,7 @@ class SessionState:
         self.timeline.clear()
         self._view, self.kept = None, ViewCache()
         self.originals.clear()
+        self.outputs.release()
 
     def replace_item(self, at: int, item: Item) -> None:
         """Replace the view's message at index `at`, and its original, by `item`, which must be equal."""
@@ -359,7 +369,8 @@ class SessionState:
         self.timeline.append(entry)
         if entry.client_id is not None:
             self.clients[entry.client_id] = entry_id
-        self._parents[entry_id] = entry.parent
+        self._parents[entry_id] = self.outputs.before(entry.parent)
+        self.outputs.note_appended(entry, self.path)
         self.path.append(entry_id)
         if self._seeks_title:
             self._seek_title(item)
@@ -406,7 +417,7 @@ class SessionState:
         if entry.compaction_id is not None:
             self.done.add(entry.compaction_id)
         self.timeline.append(entry)
-        self._parents[entry.id] = entry.parent
+        self._parents[entry.id] = self.outputs.before(entry.parent)
         self.path.append(entry.id)
         is_prune = isinstance(entry, Pruned)
         self._change_view(entry.epoch, is_prune=is_prune)
@@ -446,6 +457,7 @@ class SessionState:
         self.epoch = self.view_epoch = epoch
         self.base, self.trailing = None, 0
         self.calibrator.forget()
+        self.outputs.note_view_changed()
         self._view = None
 
     def _change_view(self, epoch: int, *, is_prune: bool = False) -> None:

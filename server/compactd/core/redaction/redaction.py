@@ -27,12 +27,22 @@ from compactd.core.history.entries import (
     Opened,
     Pruned,
     Queued,
+    Reduced,
     SettingsSet,
     Stub,
     summary_message,
     with_stub,
 )
 from compactd.core.redaction.blank_message import MARK_DOCUMENT, blank, blanked_block, message_words
+from compactd.core.redaction.reduced_outputs import (
+    blanked_output,
+    clean_output,
+    clean_shown,
+    copied_texts,
+    own_message,
+    with_linked,
+    with_links,
+)
 from compactd.core.redaction.remaining_words import has_words, possible_secrets
 from compactd.core.redaction.scrub import MARK, Scrubber, scrubber
 from compactd.core.redaction.summaries import WRITTEN, SummaryRewriter
@@ -70,6 +80,8 @@ class Redaction(Struct, frozen=True, kw_only=True):
     left: tuple[Left, ...]
     fingerprints: tuple[str | bytes, ...]
     """What identifies the redacted messages and the rewritten summaries: ids, bytes, texts."""
+    entry_ids: tuple[EntryId, ...]
+    """The redacted messages and originals of reduced outputs, oldest first."""
 
 
 def redact(
@@ -79,7 +91,7 @@ def redact(
     waiting: Sequence[Entry] = (),
 ) -> Redaction:
     """Redact the messages `entry_ids` in `entries`, a whole journal, and in `waiting`, the records that wait
-    to be written.
+    to be written. If a message shows a reduced tool output, both are redacted.
 
     In the copies (summaries, stubs, file lists, titles, waiting prompts), the mark replaces every word that
     occurs in the messages but in no other message, setting or id, and every line that only the redacted
@@ -90,23 +102,31 @@ def redact(
     changed: dict[int, Entry] = {}
     raws: dict[EntryId, Raw] = {}
     gone: list[Message] = []
+    arguments: list[Raw] = []
+    entries = with_links(entries, codec.decode)
+    entry_ids = with_linked(entries, entry_ids)
     for seq, entry in enumerate(entries):
-        if not isinstance(entry, Appended):
+        if not isinstance(entry, Appended | Reduced):
             continue
         raws[entry.id] = entry.message
-        if entry.id in entry_ids:
-            gone.append(codec.decode(entry.message))
+        if entry.id not in entry_ids:
+            continue
+        gone.append(codec.decode(entry.message))
+        if isinstance(entry, Reduced):
+            arguments.append(entry.arguments)
+            changed[seq] = blanked_output(entry, codec)
+        else:
             message = blank(gone[-1])
             changed[seq] = msgspec.structs.replace(
                 entry, message=Raw(codec.encode(message)), tokens=(codec.count(message), codec.estimator)
             )
-    said = [raws[entry_id] for entry_id in entry_ids if entry_id in raws]
+    said = [*(raws[entry_id] for entry_id in entry_ids if entry_id in raws), *arguments]
     texts = [form for raw in said for text in strings(raw) for form in _forms(text)]
     both = (*entries, *waiting)
     scrub = scrubber(
         texts,
-        _other_texts(both, entry_ids, gone),
-        [text for entry in both for text in _copies(entry)],
+        _other_texts(both, entry_ids, gone, codec),
+        [text for entry in both for text in _copies(entry, codec)],
         entry_ids,
     )
     cleaning = _Cleaning(entry_ids, raws, frozenset(bytes(raw) for raw in said), scrub, codec)
@@ -136,6 +156,7 @@ def redact(
         cleaned=tuple(_cleaned_places(entries, changed, entry_ids)),
         left=tuple(_remaining_places(both, entry_ids, gone, codec)),
         fingerprints=(*_recognised_strings(entries, gone, entry_ids), *summaries),
+        entry_ids=tuple(entry_id for entry_id in raws if entry_id in entry_ids),
     )
 
 
@@ -151,9 +172,9 @@ def _clean_waiting_record(entry: Entry, cleaning: _Cleaning) -> Entry:
 def _recognised_strings(
     entries: Sequence[Entry], gone: Sequence[Message], entry_ids: frozenset[EntryId]
 ) -> Iterator[str | bytes]:
-    asked = [entry for entry in entries if isinstance(entry, Appended) and entry.id in entry_ids]
+    asked = [entry for entry in entries if isinstance(entry, Appended | Reduced) and entry.id in entry_ids]
     for entry, message in zip(asked, gone, strict=True):
-        if entry.client_id:
+        if isinstance(entry, Appended) and entry.client_id:
             yield entry.client_id
         # A message that already said nothing cannot be recognised by its content.
         if message_words(message) != message_words(blank(message)):
@@ -167,13 +188,18 @@ def _cleaned_places(
     """Return what the redaction of `entry_ids` cleaned: for each kind of stored data, the entries that were
     changed. `changed` has the new entries by their index in `entries`."""
     places: dict[str, list[EntryId]] = {
-        "messages": [e.id for e in entries if isinstance(e, Appended) and e.id in entry_ids]
+        "messages": [e.id for e in entries if isinstance(e, Appended) and e.id in entry_ids],
+        "reduced outputs": [e.id for e in entries if isinstance(e, Reduced) and e.id in entry_ids],
     }
+    places = {where: ids for where, ids in places.items() if ids or where == "messages"}
     for seq, after in changed.items():
+        named = after.id if isinstance(after, Appended | Compacted | Pruned | Reduced) else None
         for where in _differences(entries[seq], after):
+            if where == "reduced outputs" and named in entry_ids:
+                continue  # it is listed already, as what was redacted
             ids = places.setdefault(where, [])
-            if isinstance(after, Appended | Compacted | Pruned):
-                ids.append(after.id)
+            if named is not None:
+                ids.append(named)
     return (Cleaned(where=where, entry_ids=tuple(ids)) for where, ids in places.items())
 
 
@@ -201,6 +227,10 @@ def _differences(before: Entry, after: Entry) -> Iterator[str]:
         case Appended(), Appended():
             if (before.read, before.modified) != (after.read, after.modified):
                 yield "file lists"
+            if before.outputs and before.message != after.message:
+                yield "reduced outputs"
+        case Reduced(), Reduced():
+            yield "reduced outputs"
         case _:
             pass
 
@@ -222,7 +252,10 @@ def _remaining_places(
     for entry in entries:
         match entry:
             case Appended() if entry.id not in entry_ids:
-                if has_words(wanted, strings(entry.message)):
+                if has_words(wanted, strings(own_message(entry, codec))):
+                    others.append(entry.id)
+            case Reduced() if entry.id not in entry_ids:
+                if has_words(wanted, (*strings(entry.message), *strings(entry.arguments))):
                     others.append(entry.id)
             case SettingsSet():
                 tools = (text for tool in entry.tools or () for text in strings(tool))
@@ -310,7 +343,7 @@ _NESTED = 3
 
 
 def _other_texts(
-    entries: Sequence[Entry], entry_ids: frozenset[EntryId], redacted: Iterable[Message]
+    entries: Sequence[Entry], entry_ids: frozenset[EntryId], redacted: Iterable[Message], codec: Codec
 ) -> Iterator[str]:
     """Yield the texts that stay in the journal: other messages, settings, names, ids, and the fixed text of
     summaries."""
@@ -335,12 +368,17 @@ def _other_texts(
                 for tool in entry.tools or ():
                     yield from strings(tool)
             case Appended() if entry.id not in entry_ids:
-                yield from strings(entry.message)
+                yield from strings(own_message(entry, codec))
+            case Reduced():
+                yield f"{entry.name}\n{entry.call_id or ''}"
+                if entry.id not in entry_ids:
+                    yield from strings(entry.message)
+                    yield from strings(entry.arguments)
             case _:
                 pass
 
 
-def _copies(entry: Entry) -> Iterator[str]:
+def _copies(entry: Entry, codec: Codec) -> Iterator[str]:
     """Yield the texts of an entry that may repeat what a message said."""
     match entry:
         case Compacted():
@@ -358,6 +396,9 @@ def _copies(entry: Entry) -> Iterator[str]:
             yield from strings(entry.message)
         case Appended():
             yield "\n".join((*entry.read, *entry.modified))
+            yield from copied_texts(entry, codec)
+        case Reduced():
+            yield from copied_texts(entry, codec)
         case _:
             pass
 
@@ -414,6 +455,9 @@ class _Cleaning(Struct, frozen=True):
                 # The client reports files with the last message of a call, so they may belong to another
                 # message.
                 after = replace(entry, read=scrub.paths(entry.read), modified=scrub.paths(entry.modified))
+                after = after if entry.id in self.entry_ids else clean_shown(after, scrub, self.codec)
+            case Reduced() if entry.id not in self.entry_ids:
+                after = clean_output(entry, scrub, self.codec.count)
             case _:
                 return entry
         return entry if after == entry else after

@@ -73,13 +73,16 @@ _BRACKET: Final = LazyPattern(rf"\[(?=[\s\ufffd]{{0,8}}(?:e\d|{_OUR_FRAMES}))", 
 messages."""
 _FRAME: Final = LazyPattern(rf"\[(?=[\s\ufffd]{{0,8}}(?:{_OUR_FRAMES}))", re.IGNORECASE)
 """Matches the opening bracket of a line that compactd writes around summaries and messages."""
+_OMISSION: Final = LazyPattern(r"([\[［【])(?=[\s\ufffd]{0,8}(?:[…⋯‥]|\.{2})[\s\ufffd.…⋯‥]{0,8}\d)")
+"""Matches the opening bracket of what a reader may take for the mark of a reduced tool output, such as `[… 40
+lines left out, expand e12]`."""
 _TAG: Final = LazyPattern(
     r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z]|[\s\ufffd]{1,8}[A-Za-z][\w:.-]{0,60}[\s\ufffd]{0,8}>)"
     r"|^(\s*)[<＜﹤](?=\s+[A-Za-z])"
 )
 """Matches the first character of a tag."""
-_SUSPECT: Final = LazyPattern(r"[<＜﹤\[]")
-"""Matches a character with which a tag, a reference or a line of `_FRAME` begins."""
+_SUSPECT: Final = LazyPattern(r"[<＜﹤\[［【]")
+"""Matches a character with which a tag, a reference, a mark or a line of `_FRAME` begins."""
 
 
 def quote(text: str, author: Author) -> str:
@@ -113,13 +116,15 @@ def line_starts(text: str) -> list[int]:
 
 def neutralise(line: str) -> str:
     """Return `line` changed so that nothing in it can pass for a heading, a code fence, another speaker, a
-    reference, a tag or a line that compactd writes around summaries. `SIGN` is inserted; the `<` of a tag
-    becomes `TAG_SIGN`; invisible characters become `sanitize.INVISIBLE_MARK`. Idempotent. O(characters)."""
+    reference, a tag, the mark of a reduced output or a line that compactd writes around summaries. `SIGN` is
+    inserted; the `<` of a tag becomes `TAG_SIGN`; invisible characters become `sanitize.INVISIBLE_MARK`.
+    Idempotent. O(characters)."""
     if not line.isascii() or not line.isprintable():
         line = mark_invisible(line)
     if _SUSPECT.search(line) is not None:
         line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
         line = _BRACKET.sub(f"[{SIGN}", line)
+        line = _OMISSION.sub(rf"\1{SIGN}", line)
     found = _LEADING.match(line)
     return line if found is None else f"{found['blank']}{SIGN}{line[found.end() :]}"
 

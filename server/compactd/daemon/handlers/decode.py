@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
+from typing import get_args
 
 import msgspec
 from msgspec import Raw, Struct
@@ -31,8 +32,9 @@ from compactd.formats.messages.tools import decode_tools, encode_tool
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import NULL, Message, Tool, Usage
-from compactd.protocol.settings import GivenSettings
-from compactd.session.session import UNSETTABLE_FIELDS
+from compactd.protocol.settings import GivenReduce, GivenSettings, ReduceLevel
+from compactd.session.given_output import GivenOutput
+from compactd.session.session import UNSETTABLE_FIELDS, Session
 from compactd.storage.settings_files import (
     NAME_CHARS,
     SETTING_NAMES,
@@ -46,6 +48,8 @@ SECRET_LEFT_OUT = (
     "address. Put a key into keys.toml, or into the provider's environment variable"
 )
 """The warning of `session/start` and `model/set` about credentials in `base_url`."""
+
+LEVELS: tuple[ReduceLevel, ...] = get_args(ReduceLevel)
 
 _NOTHING: Report = (Usage(), False)
 _COUNTS_NOTHING = "{} is not counted: it has no field of a usage report that compactd knows"
@@ -183,6 +187,36 @@ def decode_append(
     )
 
 
+def given_output(params: wire.ReduceParams) -> GivenOutput:
+    """Return the output that `session/reduce` shall reduce. Raises `InvalidParams` if the arguments are no
+    object.
+    """
+    arguments = bytes(params.arguments).lstrip()
+    if params.arguments != NULL and arguments[:1] != b"{":
+        raise InvalidParams("`arguments` must be an object: the arguments of the tool call", "$.arguments")
+    return GivenOutput(
+        name=params.name,
+        arguments=Raw(b"{}") if params.arguments == NULL else params.arguments,
+        text=params.content,
+        call_id=params.call_id or None,
+        is_error=params.is_error,
+    )
+
+
+def reduce_level(level: str | None, session: Session) -> ReduceLevel:
+    """Return the level of a reduction: the given one, otherwise the session's setting. Raises `InvalidParams`
+    for an unknown level.
+    """
+    if level is None:
+        return session.resolved.settings.reduce_level
+    for known in LEVELS:
+        if level == known:
+            return known
+    raise InvalidParams(
+        f"{printable_name(level)!r} is not a level; the levels are {', '.join(LEVELS)}", "$.level"
+    )
+
+
 def error_text(body: Raw, message: str | None) -> str:
     """Return the text of an error body: the content of a JSON string, or any other JSON unchanged. If there
     is no body, return `message`.
@@ -282,11 +316,18 @@ def observation_filter(params: wire.ForgetParams, found: Lookup | None) -> Calla
     return is_meant
 
 
-def decode_settings(given: GivenSettings | None) -> GivenSettings | None:
-    """Return `given` unchanged. Raises `InvalidParams`, with the path of the setting, if a value is out of
-    range.
+def decode_settings(given: GivenSettings | None, reduce: GivenReduce | None = None) -> GivenSettings | None:
+    """Return `given` with the settings of `reduce`. Raises `InvalidParams`, with the path of the setting, if
+    a value is out of range.
     """
-    return None if given is None else validate(given)
+    if given is not None:
+        validate(given)
+    if reduce is None:
+        return given
+    named = {f"reduce_{name}": value for name, value in msgspec.structs.asdict(reduce).items()}
+    validate(GivenSettings(**named), "$.reduce")
+    chosen = {name: value for name, value in named.items() if value is not None}
+    return msgspec.structs.replace(given or GivenSettings(), **chosen)
 
 
 def unset_of(names: Sequence[str] | None) -> tuple[str, ...]:

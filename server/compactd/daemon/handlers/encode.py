@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from compactd.core.authors.quoted_message import message_stretches, quote_stretches
 from compactd.core.budget.settings import values_of
 from compactd.core.history.entries import Appended, Compacted, CompactionBegun, Item, Pruned
+from compactd.core.history.outputs import ReducedOutputs
 from compactd.core.history.pins import pinned_of
 from compactd.core.history.state import SessionState
 from compactd.core.history.titles import title_of
@@ -24,12 +25,13 @@ from compactd.formats.messages.neutral_out import encode_message
 from compactd.models.registry_files import PRICES_AS_OF
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
-from compactd.protocol.messages import CompactionResult, Message, Status
+from compactd.protocol.messages import CompactionResult, Message, Status, ToolResult
 from compactd.protocol.settings import IgnoredSetting
-from compactd.session.session import Session
+from compactd.session.session import AppendOutcome, Session
 
 if TYPE_CHECKING:
     from compactd.core.models.rows import ModelRow
+    from compactd.session.search import FoundMessage
 
 T = TypeVar("T")
 
@@ -181,6 +183,7 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
             )
             for turn_id, raw in state.queued.items()
         ),
+        reductions=reductions_of(state.outputs),
     )
 
 
@@ -304,35 +307,93 @@ def _history_row(
             )
 
 
-def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
-    """Return the original messages that a compaction replaced, or those with the given entry ids.
+def hit_of(state: SessionState, found: FoundMessage, shown: Container[str]) -> wire.Hit:
+    """Return a hit of `session/search`. `shown` are the messages of the context."""
+    entry_id = found.item.entry_id
+    output = state.outputs.entries.get(entry_id)
+    holders = (entry_id,) if output is None else state.outputs.shown_in.get(entry_id, ())
+    return wire.Hit(
+        entry_id=entry_id,
+        role=found.item.message.role if output is None else "tool",
+        snippet=found.snippet,
+        in_context=found.is_shown and any(holder in shown for holder in holders),
+        at=state.times[entry_id] if output is None else output.at,
+    )
 
-    Raises `InvalidParams` for an id that is not in this session, or if both or neither kind of id is given.
+
+def expanded_items(state: SessionState, params: wire.ExpandParams) -> list[Item]:
+    """Return the original messages that a compaction replaced, or those with the given entry ids. An id can
+    also be that of a reduced tool output.
+
+    Raises `InvalidParams` for an id that is not in this session, or unless exactly one kind of id is given.
     """
-    state = session.state
     summaries = {item.entry_id: item for item in state.earlier_summaries()}
-    if (params.compaction_id is None) == (params.entry_ids is None):
-        raise InvalidParams("give either `compaction_id` or `entry_ids`", "$.entry_ids")
+    given = (params.compaction_id, params.entry_ids, params.entry_id)
+    if sum(one is not None for one in given) != 1:
+        raise InvalidParams("give one of `compaction_id`, `entry_ids` and `entry_id`", "$.entry_ids")
+    ids: Sequence[str]
     if params.compaction_id is not None:
-        ids = state.messages_behind(params.compaction_id)
-        if ids is None:
+        behind = state.messages_behind(params.compaction_id)
+        if behind is None:
             raise InvalidParams(
                 f"{params.compaction_id!r} is not a compaction of this session", "$.compaction_id"
             )
+        ids = behind
     else:
-        ids = params.entry_ids or ()
+        ids = params.entry_ids or (() if params.entry_id is None else (params.entry_id,))
         for index, entry_id in enumerate(ids):
-            if entry_id not in state.originals and entry_id not in summaries:
-                raise InvalidParams(f"{entry_id!r} is not a message of this session", f"$.entry_ids[{index}]")
-    items = [state.originals.get(entry_id) or summaries[entry_id] for entry_id in ids]
-    return wire.ExpandResult(
-        entries=tuple(
-            wire.Original(
-                entry_id=item.entry_id,
-                message=item.source or Raw(encode_message(item.message)),
-                tokens=item.tokens,
-                quoted=quote_stretches(message_stretches(item.message)) if params.quoted else UNSET,
+            if not any(entry_id in known for known in (state.originals, state.outputs.items, summaries)):
+                path = "$.entry_id" if params.entry_id is not None else f"$.entry_ids[{index}]"
+                raise InvalidParams(f"{entry_id!r} is not a message of this session", path)
+    return [state.originals.get(i) or state.outputs.items.get(i) or summaries[i] for i in ids]
+
+
+def expand_of(outputs: ReducedOutputs, items: Sequence[Item], *, quoted: bool) -> wire.ExpandResult:
+    """Return the result of `session/expand` for these messages. O(bytes if `quoted`)."""
+    return wire.ExpandResult(entries=tuple(_original(outputs, item, quoted=quoted) for item in items))
+
+
+def _original(outputs: ReducedOutputs, item: Item, *, quoted: bool) -> wire.Original:
+    entry_id = item.entry_id
+    return wire.Original(
+        entry_id=entry_id,
+        message=item.source or Raw(encode_message(item.message)),
+        tokens=item.tokens,
+        quoted=quote_stretches(message_stretches(item.decoded().message)) if quoted else UNSET,
+        originals=outputs.originals_of(entry_id) or UNSET,
+        shown_in=outputs.shown_in.get(entry_id, ()) if entry_id in outputs.entries else UNSET,
+    )
+
+
+def appended_reductions(state: SessionState, taken: AppendOutcome) -> tuple[wire.AppendedReduction, ...]:
+    """Return where the messages of an append show reduced tool outputs. O(blocks)."""
+    found: list[wire.AppendedReduction] = []
+    for entry_id in dict.fromkeys(taken.intake.entry_ids):
+        blocks = state.originals[entry_id].message.content
+        for link in state.outputs.links.get(entry_id, ()):
+            block, entry = blocks[link.block], state.outputs.entries[link.output]
+            found.append(
+                wire.AppendedReduction(
+                    message_entry_id=entry_id,
+                    call_id=block.call_id if isinstance(block, ToolResult) else "",
+                    entry_id=entry.id,
+                    tokens_before=entry.tokens[0],
+                    tokens_after=entry.tokens_shown,
+                    rules=entry.rules,
+                )
             )
-            for item in items
-        )
+    return tuple(found)
+
+
+def reductions_of(outputs: ReducedOutputs) -> wire.Reductions | UnsetType:
+    """Return what reductions saved; UNSET if there were none."""
+    if not outputs.done.count and not outputs.observed.count:
+        return UNSET
+    done = outputs.done
+    return wire.Reductions(
+        count=done.count,
+        tokens_before=done.tokens_before,
+        tokens_after=done.tokens_after,
+        observed=to_wire(outputs.observed, wire.ReductionTotals),
+        by_rule={name: to_wire(counts, wire.ReductionTotals) for name, counts in outputs.by_rule.items()},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from compactd.compaction.dry_run import size_after_compaction
@@ -17,7 +17,8 @@ from compactd.protocol.errors import InvalidParams, StorageFailed
 from compactd.session.cost_report import cost_report
 from compactd.session.prompt_cache import choose_session_lifetime, prepare_request
 from compactd.session.provider_summary import summary_chooser
-from compactd.session.search import search
+from compactd.session.search import search, searched_items
+from compactd.session.session import INLINE_BYTES
 
 SEARCH_LIMIT = 20
 
@@ -96,23 +97,11 @@ class ReadHandlers(HandlerGroup):
         if params.session_id is None:
             return await self._search_everywhere(params.query, params.limit or SEARCH_LIMIT)
         session = self._sessions.get(params.session_id)
-        items = session.state.path_items()
-        shown = {item.entry_id for item in session.state.items}
-        at = session.state.times
+        state, items = session.state, searched_items(session.state)
+        shown = {item.entry_id for item in state.items}
         limit = params.limit or SEARCH_LIMIT
-        found = await self._daemon.in_worker(lambda: search(items, params.query, limit))
-        return wire.SearchResult(
-            hits=tuple(
-                wire.Hit(
-                    entry_id=hit.item.entry_id,
-                    role=hit.item.message.role,
-                    snippet=hit.snippet,
-                    in_context=hit.item.entry_id in shown,
-                    at=at[hit.item.entry_id],
-                )
-                for hit in found
-            )
-        )
+        found = await self._daemon.in_worker(lambda: search(items, params.query, limit, state.outputs))
+        return wire.SearchResult(hits=tuple(encode.hit_of(state, hit, shown) for hit in found))
 
     async def _search_everywhere(self, query: str, limit: int) -> wire.SearchResult:
         await self._daemon.modules.load("compactd.session.search_all", "compactd.storage.search_index")
@@ -125,9 +114,17 @@ class ReadHandlers(HandlerGroup):
             raise StorageFailed(f"The sessions cannot be searched: {error}") from error
 
     def session_expand(self, params: wire.ExpandParams, request: Request) -> Handled:
-        """Return the original messages that a compaction replaced, or those with the given entry ids."""
-        session = self._sessions.get(params.session_id)
-        return encode.expand_of(session, params)
+        """Return the original messages that a compaction replaced, or those with the given entry ids. If they
+        are large, a worker makes the result.
+        """
+        state = self._sessions.get(params.session_id).state
+        items, outputs = encode.expanded_items(state, params), state.outputs
+        size = sum(0 if item.source is None else len(memoryview(item.source)) for item in items)
+        if size <= INLINE_BYTES:
+            return encode.expand_of(outputs, items, quoted=params.quoted)
+        return self._daemon.in_worker(
+            lambda: Raw(encode.encode(encode.expand_of(outputs, items, quoted=params.quoted)))
+        )
 
     def agent_state(self, params: wire.StateParams, request: Request) -> Handled:
         """Return the session's state. Answers at once, even while a turn or a compaction runs.

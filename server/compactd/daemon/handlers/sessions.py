@@ -34,7 +34,7 @@ class SessionHandlers(HandlerGroup):
                 context_window=params.context_window,
                 system_prompt=params.system_prompt,
                 tools=decode.tools_of(params.tools),
-                compaction=decode.decode_settings(params.compaction),
+                compaction=decode.decode_settings(params.compaction, params.reduce),
                 title=params.title,
                 working_dir=params.working_dir,
                 parent_session_id=params.parent_session_id,
@@ -139,7 +139,7 @@ class SessionHandlers(HandlerGroup):
         before = session.token_usage()
         number = session.configure(
             "configure",
-            compaction=decode.decode_settings(params.compaction),
+            compaction=decode.decode_settings(params.compaction, params.reduce),
             system_prompt=params.system_prompt,
             tools=tools,
             title=params.title,
@@ -147,7 +147,7 @@ class SessionHandlers(HandlerGroup):
         )
         if number is not None:
             await session.wait_durable(number)
-        if params.compaction is not None or params.system_prompt is not None:
+        if params.compaction is not None or params.reduce is not None or params.system_prompt is not None:
             session.emit_changed("settings")
         if tools is not None:
             session.emit_changed("tools")

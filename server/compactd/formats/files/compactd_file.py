@@ -46,6 +46,9 @@ def read(data: bytes) -> SessionFile:
         elif kind == "settings":
             session.title = text_field(record, "title") or session.title
             session.system_prompt = text_field(record, "system_prompt") or session.system_prompt
+        elif entry_id is not None and kind == "reduced":
+            # It is no message, but a hook may have named it as the entry before a message.
+            parents[entry_id] = text_field(record, "parent")
         elif entry_id is not None and kind in ("message", "compaction", "prune"):
             parents[entry_id] = text_field(record, "parent")
             leaf = entry_id

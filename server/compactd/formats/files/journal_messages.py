@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from compactd.core.history.entries import Appended, Entry
+from compactd.core.history.entries import Appended, Entry, Reduced
 from compactd.core.history.lazy_message import Decode
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import InvalidParams, LimitExceeded, SessionCorrupt
@@ -31,7 +31,9 @@ def decoder_of(entries: Sequence[Entry]) -> Decode:
 
 
 def _no_message(entries: Sequence[Entry], raw: Raw, why: str) -> SessionCorrupt:
-    places = (i for i, entry in enumerate(entries) if isinstance(entry, Appended) and entry.message is raw)
+    places = (
+        i for i, entry in enumerate(entries) if isinstance(entry, Appended | Reduced) and entry.message is raw
+    )
     at = next(places, len(entries))  # A record that was removed meanwhile is not in the list.
     return SessionCorrupt(
         f"Record {at + 1} of the session's journal should be a message, but cannot be read as one: {why}. "

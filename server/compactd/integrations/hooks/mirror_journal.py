@@ -28,7 +28,8 @@ from compactd.storage.paths import real_folder
 SESSIONS = "sessions"
 ESTIMATOR = "chars4"
 
-
+_WITHOUT_ID = (b'{"type":"reduction"', b'{"type":"usage"')
+"""How records begin that are no entries with an id, and of which the daemon may have written many."""
 _MIN_COMPARED_RECORDS = 64
 """New records are compared with the journal's last records, to find those that are already written. The
 number of last records is the number of new ones plus this.
@@ -158,7 +159,8 @@ class MirrorJournal:
                 return False
             size, needs_newline = found.end, found.needs_newline
             state.journal_records = len(found.records)
-            there = [as_appended(record) for record in found.records]
+            # Records without an id say nothing about which entries there are.
+            there = [one for one in map(as_appended, found.records) if not one.startswith(_WITHOUT_ID)]
             new = _records_to_add(new, there)
             state.entries = max([0, *map(_number, there[-_MIN_COMPARED_RECORDS:]), *map(_number, new)])
         if not state.journal_records:

@@ -93,6 +93,7 @@ class Recall:
             ids = tuple(hit.entry_id for hit in hits[: 4 * limit])
             expanded = await self._client.session_expand(session_id=info.session_id, entry_ids=ids)
             records = {entry.entry_id: recall_record(bytes(entry.message)) for entry in expanded.entries}
+            outputs = {entry.entry_id for entry in expanded.entries if entry.shown_in is not UNSET}
         # The model's own searches contain every word that it searched for. They come last, but are not left
         # out.
         found = sorted(
@@ -107,6 +108,8 @@ class Recall:
             if shown == limit or not any(word in stored.text.casefold() for word in words):
                 continue
             place = _PLACES.get(hit.in_context, "")
+            if hit.entry_id in outputs and not hit.in_context:
+                place = " · left out of a tool's output"
             head = f"[{one_line_id(hit.entry_id)} · {stored.who} · {_when(hit.at)}{place}]"
             part = f"\n{head}\n{excerpt(stored, words, each)[0]}"
             if shown and sum(map(len, lines)) + len(part) > chars:
@@ -153,7 +156,9 @@ class Recall:
             stored = recall_record(bytes(entry.message))
             text, hidden = excerpt(stored, (), left)
             more = f"\n({hidden:,} more characters)" if hidden else ""
-            lines.append(f"\n[{one_line_id(entry.entry_id)} · {stored.who}]\n{text}{more}")
+            whole = ", ".join(map(one_line_id, entry.originals or ()))
+            reduced = f" · shortened; whole: {whole}" if whole else ""
+            lines.append(f"\n[{one_line_id(entry.entry_id)} · {stored.who}{reduced}]\n{text}{more}")
             left -= len(text)
         return "\n".join(lines)
 
@@ -211,8 +216,9 @@ class Recall:
             # A phrase of several words outweighs each of the words.
             weight = (10.0 if phrase not in words else 1.0) / (1 + len(found.hits)) ** 0.5
             for hit in found.hits:
-                score = best[hit.entry_id][0] if hit.entry_id in best else 0.0
-                best[hit.entry_id] = (score + weight, hit)
+                # The first phrase is the whole query, so the first hit says most about the place.
+                score, first = best.get(hit.entry_id, (0.0, hit))
+                best[hit.entry_id] = (score + weight, first)
         rows = [(score, hit.in_context is not True, hit.at, hit) for score, hit in best.values()]
         return [row[3] for row in sorted(rows, key=lambda row: row[:3], reverse=True)]
 

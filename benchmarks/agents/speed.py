@@ -1,8 +1,9 @@
 """How long an agent waits for its hook, and pi for its extension: `python -m benchmarks.agents.speed`.
 
 The input is a Claude Code transcript of 50 MB, made of recorded sessions: a history that was compacted, then
-as much as fills a context window, then 100 KB per run. Each row is measured from spawn to exit, in CPU time
-and in wall time; wall time means something only if the machine is idle.
+as much as fills a context window, then 100 KB per run. Tool outputs of 10 to 100 KB are recorded ones, in a
+context that shows 1 MB of others. Each row is measured from spawn to exit, in CPU time and in wall time; wall
+time means something only if the machine is idle.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from benchmarks.retention import sessions
 HISTORY_BYTES = 47_500_000
 STRETCH_BYTES = 2_250_000
 NEW_BYTES = 100_000
+SHOWN_BYTES = 1_000_000
+"""How much of tool outputs the context shows when an output is reduced."""
+OUTPUT_BYTES = (10_000, 100_000)
 RUNS = 7
 MODEL_S = 3.0
 """How long the model takes to write a summary. A real one takes longer."""
@@ -76,12 +80,12 @@ class Runs:
         self.transcript = home / "transcript.jsonl"
         self.times: dict[str, list[tuple[float, float]]] = {}
 
-    def run(self, row: str, command: str, told: dict[str, object]) -> bytes:
+    def run(self, row: str, command: str, told: dict[str, object], *options: str) -> bytes:
         """Run `compactd COMMAND claude-code`, note its times under `row`, and return its output."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-m", "compactd", command, "claude-code"],
+            [sys.executable, "-m", "compactd", command, "claude-code", *options],
             input=json.dumps({"session_id": SESSION, **told}).encode(),
             capture_output=True,
             env={**os.environ, "HOME": str(self.home), "COMPACTD_HOME": str(self.home / "data")},
@@ -97,6 +101,13 @@ class Runs:
         """Run the hook for the event `name`, note its times under `row`, and return its output."""
         event = {"transcript_path": str(self.transcript), "cwd": "/project", "hook_event_name": name, **more}
         return self.run(row, "hook", event)
+
+    def tool(self, row: str, number: int, output: str, *options: str) -> bytes:
+        """Run the hook for the output of a tool, note its times under `row`, and return its output."""
+        event = {"transcript_path": str(self.transcript), "cwd": "/project", "hook_event_name": "PostToolUse"}
+        call = {"tool_name": "Bash", "tool_use_id": f"toolu_{number}", "tool_input": {"command": "make"}}
+        response = {"stdout": output, "stderr": "", "interrupted": False, "isImage": False}
+        return self.run(row, "hook", {**event, **call, "tool_response": response}, *options)
 
     def add(self, data: bytes) -> None:
         """Append bytes to the transcript."""
@@ -132,6 +143,41 @@ def measured(runs: Runs, lines: list[bytes]) -> int:
     return len(json.loads(back[-1])["hookSpecificOutput"]["additionalContext"])
 
 
+def recorded_outputs(lines: list[bytes]) -> list[str]:
+    """Return the texts of tool results in the recorded rows, each once, in order."""
+    found: dict[str, None] = {}
+    for line in lines:
+        try:
+            content = json.loads(line).get("message", {}).get("content")
+        except ValueError:
+            continue  # A last line without a line end.
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and isinstance(text := block.get("content"), str):
+                found[text] = None
+    return list(found)
+
+
+def reductions(runs: Runs, outputs: list[str]) -> None:
+    """Run the hook for outputs of a tool: small ones, and those of `OUTPUT_BYTES`, made of recorded ones."""
+    reducing = ("--reduce", "default")
+    number = size = 0
+    for output in outputs:
+        if size > SHOWN_BYTES:
+            break
+        if len(output) > 2_000:
+            size += len(output)
+            number += 1
+            runs.tool("the tool outputs that the context shows", number, output[:100_000], *reducing)
+    large = "\n".join(outputs[::-1])
+    for at in range(RUNS):
+        runs.tool("a tool output, not reduced", number, large[:100_000])
+        runs.tool("a tool output of 1 KB, reduced", number, large[:1_000], *reducing)
+        for size in OUTPUT_BYTES:
+            number += 1
+            row = f"a tool output of {size // 1000} KB, reduced, 1 MB shown"
+            runs.tool(row, number, large[at * size : (at + 1) * size], *reducing)
+
+
 def compaction(runs: Runs) -> bytes:
     """Run the events of a compaction of Claude Code, in its order. Return what the hook adds."""
     runs.hook("100 KB new, and a compaction begins", "PreCompact", trigger="manual")
@@ -155,8 +201,10 @@ def main() -> int:
         )
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        runs = Runs(Path(folder))
-        back = measured(runs, recorded_lines(data))
+        runs, lines = Runs(Path(folder)), recorded_lines(data)
+        reductions(runs, recorded_outputs(lines))
+        shutil.rmtree(runs.home / "data")
+        back = measured(runs, lines)
     for row, times in runs.times.items():
         cpu, clock = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
         slowest = max(clock for _, clock in times) * 1000

@@ -212,6 +212,7 @@ def run_hooks(
     if entries is not None:
         real = Path(sys.executable).parent
         env["PATH"] = os.pathsep.join((*entries, str(real), os.environ["PATH"]))
+        env["CLAUDE_PLUGIN_OPTION_REDUCE"] = "default"
     hooks = json.loads(settings.read_text())["hooks"]
     for event, groups in hooks.items():
         [command] = [one["command"] for group in groups for one in group["hooks"]]

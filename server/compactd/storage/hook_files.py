@@ -38,7 +38,20 @@ KEY: Final = "redacted.key"
 KEY_BYTES: Final = 32
 STATE, STRETCH, GONE, WAIT, IDS, REDACTED = ".json", ".stretch", ".gone", ".wait", ".ids", ".redacted"
 MODULE, PAST, READY = ".module", ".past", ".ready"
-_NUMBERS: Final = ("v", "session_id", "place", "is_caught_up", "learn_from", "counts", "compactions")
+SHOWN, SHOWN_LINES = ".shown", ".lines"
+"""The endings of the files with what a context shows of tool outputs. Those of a sub-agent have a hash of its
+id between the two."""
+_NUMBERS: Final = (
+    "v",
+    "session_id",
+    "place",
+    "is_caught_up",
+    "learn_from",
+    "counts",
+    "compactions",
+    "reduced",
+    "observed",
+)
 """The fields of the hook's state that contain no text of the conversation, such as how far the transcript was
 read."""
 LOCK_S: Final = 10.0
@@ -117,6 +130,20 @@ class HookFiles:
         """Return the path of the session's hook file with this ending. It need not exist."""
         return self._folder / (self._stem + ending)
 
+    @property
+    def journal_path(self) -> Path:
+        """The path of the session's journal. It need not exist."""
+        return self._home / "sessions" / f"{self._stem}.jsonl"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the hooks' files. It need not exist."""
+        return self._folder
+
+    def shown_paths(self, agent_id: str) -> tuple[Path, Path]:
+        """Return the two files of `shown_paths` for this session."""
+        return shown_paths(self._folder, self._stem, agent_id)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the hook's lock in this context, so that no hook of the session runs. Blocks. Raises
@@ -137,6 +164,7 @@ class HookFiles:
             self.path(ending).unlink(missing_ok=True)
         for ending in (STATE, MODULE, READY, WAIT, ".line"):
             self.path(ending + ".new").unlink(missing_ok=True)
+        forget_shown(self._folder, self._stem)
         known = _ids_in(self.path(IDS))
         if known or self.path(REDACTED).exists():
             keys = known.difference(self.redactions().keyed)
@@ -203,6 +231,7 @@ class HookFiles:
             files.replace_file(self.path(STATE), (b"{}",), durable=True)
         for ending in (STRETCH, GONE, MODULE, PAST, READY, STATE + ".new", MODULE + ".new", READY + ".new"):
             self.path(ending).unlink(missing_ok=True)
+        forget_shown(self._folder, self._stem)
         if waiting:
             records = [waiting.get(at, record) for at, record in enumerate(self.waiting_records())]
             files.replace_file(self.path(WAIT), (record + b"\n" for record in records), durable=True)
@@ -218,6 +247,24 @@ class HookFiles:
         if wanted:
             ids = array("Q", [with_key(key, secret) if key in wanted else key for key in known])
             files.replace_file(path, (ids.tobytes(),), durable=True)
+
+
+def shown_paths(folder: Path, stem: str, agent_id: str) -> tuple[Path, Path]:
+    """Return the two files with what a context shows of tool outputs: that of the session, or of its
+    sub-agent `agent_id`. `stem`: the beginning of the names of the session's files.
+    """
+    whose = f"-{message_key(agent_id):016x}" if agent_id else ""
+    return folder / f"{stem}{SHOWN}{whose}", folder / f"{stem}{SHOWN}{whose}{SHOWN_LINES}"
+
+
+def forget_shown(folder: Path, stem: str, agent_id: str | None = None) -> None:
+    """Remove the files of `shown_paths`; with None, those of the session and of all its sub-agents. Raises
+    `OSError`.
+    """
+    # A stem has no characters with a meaning in a pattern (`storage/paths.file_stem`).
+    found = folder.glob(f"{stem}{SHOWN}*") if agent_id is None else shown_paths(folder, stem, agent_id)
+    for path in list(found):
+        path.unlink(missing_ok=True)
 
 
 def remember_redacted(home: Path, keys: Collection[int]) -> None:

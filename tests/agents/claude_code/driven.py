@@ -218,7 +218,7 @@ class ClaudeCode:
         self.compactd("install", "claude-code", *options)
         longer = f"hook claude-code --deadline {deadline_s:g}"
         text = self.settings.read_text()
-        text = text.replace('hook claude-code"', f'{longer}"').replace('"timeout": 10', '"timeout": 60')
+        text = text.replace("hook claude-code", longer).replace('"timeout": 10', '"timeout": 60')
         self.settings.write_text(text)
 
     def record_events(self) -> None:

@@ -12,11 +12,14 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from compactd import __version__
 from compactd.integrations.hooks.install import CannotChange, _record_of, install, uninstall
 from compactd.integrations.hooks.settings_change import (
     EVENTS,
+    TOOL_EVENT,
+    TOOL_MATCHER,
     WantedHooks,
     add_hooks,
     settings_path,
@@ -297,7 +300,9 @@ def test_a_plugin_holds_the_hooks_that_install_writes(agent: str, folder: str) -
 
     written = json.loads((plugin / "hooks" / "hooks.json").read_text())
     modules = written.pop("modules", [])
+    reducing = written["hooks"].pop(TOOL_EVENT, [])
     assert written == json.loads(text)
+    assert [group["matcher"] for group in reducing] == [TOOL_MATCHER] * (agent == "claude-code")
     assert all((plugin / "hooks" / module).is_file() for module in modules)
     manifests = [json.loads(path.read_text()) for path in plugin.glob(".*-plugin/plugin.json")]
     assert [(one["name"], one["version"]) for one in manifests] == [("compactd", __version__)]
@@ -421,6 +426,101 @@ def test_steering_that_is_off_from_the_start_is_uninstalled_byte_for_byte(tmp_pa
 
     assert [off for event, off in flags if event == "PreCompact"] == [False, True]
     assert path.read_bytes() == before
+
+
+def reducing_commands(text: str) -> list[str]:
+    """Return the commands at the event of a tool's output, without their program."""
+    groups = json.loads(text)["hooks"].get(TOOL_EVENT, [])
+    commands = [hook["command"] for group in groups for hook in group["hooks"]]
+    return [command.partition(" hook ")[2] or command for command in commands]
+
+
+def test_the_reduction_of_tool_output_is_off_until_it_is_wanted_and_off_again(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "settings.json"
+    path.parent.mkdir()
+    own = {"matcher": "Write", "hooks": [{"type": "command", "command": "own"}]}
+    path.write_text(json.dumps({"hooks": {TOOL_EVENT: [own]}, "model": "opus"}, indent=3) + "\n\n")
+    before = path.read_bytes()
+    found = []
+    for options in (
+        (),
+        ("--reduce",),
+        (),
+        ("--reduce", "--level", "strong", "--observe"),
+        ("--reduce", "--level", "light"),
+        ("--no-reduce",),
+        ("--reduce",),
+    ):
+        run(tmp_path, "install", "claude-code", *options)
+        found.append(reducing_commands(path.read_text())[1:])
+    groups = json.loads(path.read_text())["hooks"][TOOL_EVENT]
+
+    run(tmp_path, "uninstall", "claude-code")
+
+    reduce = "claude-code --reduce"
+    assert found == [
+        [],
+        [f"{reduce} default"],
+        [f"{reduce} default"],
+        [f"{reduce} strong --observe"],
+        [f"{reduce} light"],
+        [],
+        [f"{reduce} default"],
+    ]
+    assert groups[0] == own
+    assert groups[1]["matcher"] == TOOL_MATCHER
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_settings_with_the_reduction_come_back_byte_for_byte(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    before = ODD[name].encode()
+    path.write_bytes(before)
+    told = replace(wanted("claude-code"), reduction="--reduce default")
+
+    install(path, wanted("claude-code"), environ(tmp_path))
+    added = install(path, told, environ(tmp_path))
+    again = install(path, told, environ(tmp_path))
+    uninstall(path, "claude-code", environ(tmp_path))
+
+    assert (added.is_needed, again.is_needed) == (True, False)
+    assert b"--reduce default" in (added.after or b"")
+    assert path.read_bytes() == before
+
+
+def test_hooks_that_were_added_after_a_change_by_the_user_go_too(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{\n  "model": "opus"\n}\n')
+    run(tmp_path, "install", "claude-code")
+    path.write_text(path.read_text().replace("opus", "sonnet"))
+    run(tmp_path, "install", "claude-code", "--reduce")
+
+    run(tmp_path, "uninstall", "claude-code")
+
+    assert path.read_text() == '{\n  "model": "sonnet"\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("codex", "--reduce"), "codex/issues/38135"),
+        (("gemini-cli", "--reduce"), "Tool result blocked"),
+        (("claude-code", "--level", "strong"), "need --reduce"),
+        (("claude-code", "--observe"), "need --reduce"),
+        (("claude-code", "--reduce", "--no-reduce"), "exclude each other"),
+        (("claude-code", "--no-reduce", "--observe"), "need --reduce"),
+    ],
+)
+def test_a_reduction_that_is_not_possible_changes_nothing(
+    arguments: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    ended = run(tmp_path, "install", *arguments)
+
+    assert ended.code == 1
+    assert says in " ".join(ended.err.split())
+    assert not any((tmp_path / name).exists() for name in (".claude", ".codex", ".gemini"))
 
 
 def test_an_installation_of_an_earlier_release_gets_the_new_event(tmp_path: Path) -> None:

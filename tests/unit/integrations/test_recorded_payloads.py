@@ -12,7 +12,7 @@ import pytest
 from compactd.integrations.hooks.events import event_of
 from compactd.integrations.hooks.hook import Done
 from compactd.integrations.hooks.hook_log import read_log
-from compactd.integrations.hooks.settings_change import EVENTS
+from compactd.integrations.hooks.settings_change import EVENTS, TOOL_EVENT
 from compactd.integrations.hooks.statusline import line
 from tests.support.command_line import environment
 from tests.support.hook_runs import Answer, ended, spawned
@@ -34,6 +34,7 @@ KINDS = {
     "PreCompact": "before",
     "PostCompact": "after",
     "SubagentStop": "inner_end",
+    "PostToolUse": "tool",
 }
 
 
@@ -62,6 +63,9 @@ class Command:
         """Send one event to the command, as Claude Code does."""
         name = event["hook_event_name"]
         nothing = Answer("", name, Done())
+        if name == TOOL_EVENT:
+            # The recorded outputs are short.
+            assert self._answer(name, event) == ""
         if name not in EVENTS["claude-code"]:
             return nothing
         text = self._answer(name, event)
@@ -74,7 +78,8 @@ class Command:
         return nothing
 
     def _answer(self, name: str, event: dict[str, Any]) -> str:
-        process = spawned(self.home, "hook", "claude-code", "--deadline", "30")
+        reducing = ("--reduce", "default") if name == TOOL_EVENT else ()
+        process = spawned(self.home, "hook", "claude-code", "--deadline", "30", *reducing)
         code, out, err = ended(process, json.dumps(event).encode())
         assert (code, err) == (0, b""), (name, err)
         if name == "PreCompact":

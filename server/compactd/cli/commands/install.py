@@ -22,6 +22,7 @@ from compactd.integrations.hooks.install import (
     program,
     stable_script,
 )
+from compactd.integrations.hooks.output_reduction import LEVELS
 from compactd.integrations.hooks.settings_change import WantedHooks, settings_path
 
 NAMES: dict[AgentName, str] = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI"}
@@ -45,6 +46,20 @@ AFTER: dict[AgentName, tuple[str, ...]] = {
 }
 
 
+NOT_REDUCED: dict[AgentName, str] = {
+    "codex": "Codex lets no hook shorten a tool's output (openai/codex/issues/38135, open 2026-11).",
+    "gemini-cli": (
+        "Gemini CLI lets a hook replace a tool's output only by an error, 'Tool result blocked' "
+        "(`AfterTool` in 0.61.0, read 2026-11)."
+    ),
+}
+"""Why tool outputs are not reduced in an agent."""
+RECALL = (
+    "So that the model can read what is left out, add compactd's tools to Claude Code:",
+    "`claude mcp add --scope user compactd -- compactd mcp --agent claude-code`",
+)
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
@@ -53,6 +68,10 @@ class Options(Struct, frozen=True, kw_only=True):
     no_statusline: bool
     steer: bool
     no_steer: bool
+    reduce: bool
+    no_reduce: bool
+    level: str | None
+    observe: bool
     settings: str | None
 
 
@@ -77,7 +96,13 @@ def run(options: Options, page: Page) -> int:
     if options.steer and options.no_steer:
         raise CommandError("--steer and --no-steer exclude each other.", hint="Give one of them.")
     steers = True if options.steer else False if options.no_steer else None
-    wanted = WantedHooks(agent, program(), with_statusline=not options.no_statusline, steers=steers)
+    wanted = WantedHooks(
+        agent,
+        program(),
+        with_statusline=not options.no_statusline,
+        steers=steers,
+        reduction=_reduction(options),
+    )
     try:
         change = install(path, wanted, os.environ, dry_run=options.dry_run)
     except CannotChange as error:
@@ -100,9 +125,28 @@ def run(options: Options, page: Page) -> int:
     if done and not page.is_json:
         page.line(what_runs())
         page.line(f"a copy of the previous settings is kept in {hooks_folder(os.environ)}")
-        for text in AFTER[agent]:
+        for text in (*AFTER[agent], *(RECALL if options.reduce and not options.observe else ())):
             page.line(text)
     return DONE if change.is_needed else NOTHING_TO_DO
+
+
+def _reduction(options: Options) -> str | None:
+    """Return what the settings should say about tool outputs (`WantedHooks.reduction`). Raise
+    `CommandError`.
+    """
+    if options.no_reduce:
+        if options.reduce:
+            raise CommandError("--reduce and --no-reduce exclude each other.", hint="Give one of them.")
+        if options.level or options.observe:
+            raise CommandError("--level and --observe need --reduce.", hint="Leave them out.")
+        return ""
+    if not options.reduce:
+        if options.level or options.observe:
+            raise CommandError("--level and --observe need --reduce.", hint="Add --reduce.")
+        return None
+    if options.agent in NOT_REDUCED:
+        raise CommandError(NOT_REDUCED[options.agent], hint="Leave out --reduce. Nothing was changed.")
+    return f"--reduce {options.level or 'default'}{' --observe' if options.observe else ''}"
 
 
 def what_runs() -> str:
@@ -159,10 +203,15 @@ COMMAND = Command(
         Flag("--no-statusline", "do not change Claude Code's status line"),
         Flag("--steer", "say what a summary of Claude Code must contain, before it is written (default)"),
         Flag("--no-steer", "do not say it"),
+        Flag("--reduce", "shorten tool output before Claude Code's model gets it (docs/claude-code.md)"),
+        Option("--level", "how much is left out (default: default)", choices=LEVELS),
+        Flag("--observe", "with --reduce: only count what would be left out"),
+        Flag("--no-reduce", "shorten no tool output (as without --reduce)"),
         SETTINGS,
     ),
     examples=(
         ("compactd install claude-code --dry-run", "show what would change"),
         ("compactd install codex", "add the hooks to Codex"),
+        ("compactd install claude-code --reduce --observe", "count what shorter tool output would save"),
     ),
 )

@@ -35,6 +35,7 @@ class ShownMessage(Struct, frozen=True, kw_only=True):
 
     entry_id: str
     at: float
+    """When it was appended, in Unix seconds; 0 for the original of a reduced tool output."""
     message: Raw
     """The message as it was appended."""
 
@@ -93,10 +94,20 @@ def find_session(session_id: str, sessions: tuple[SessionInfo, ...]) -> SessionI
 
 
 def _entries(client: Client, session_id: str, wanted: tuple[str, ...]) -> Iterator[HistoryEntry]:
-    """Yield the wanted entries; all if none is named."""
+    """Yield the wanted entries; all if none is named. The original of a reduced tool output must be named: it
+    is no message.
+    """
     if wanted:
         for entry_id in dict.fromkeys(wanted):
-            yield from client.session_history(session_id=session_id, from_=entry_id, limit=1).entries
+            try:
+                yield from client.session_history(session_id=session_id, from_=entry_id, limit=1).entries
+            except RpcError as error:
+                if error.code != InvalidParams.code:
+                    raise
+                for one in client.session_expand(session_id=session_id, entry_id=entry_id).entries:
+                    yield HistoryEntry(
+                        entry_id=one.entry_id, kind="output", at=0.0, in_context=False, message=one.message
+                    )
         return
     begin: str | None = None
     while True:
@@ -108,7 +119,7 @@ def _entries(client: Client, session_id: str, wanted: tuple[str, ...]) -> Iterat
 
 
 def _print_entry(entry: HistoryEntry, page: Page) -> None:
-    when = datetime.fromtimestamp(entry.at).strftime("%Y-%m-%d %H:%M")
+    when = datetime.fromtimestamp(entry.at).strftime("%Y-%m-%d %H:%M") if entry.at else entry.kind
     if isinstance(entry.message, Raw):
         message = decode_message(entry.message)
         page.line(f"{entry.entry_id}  {message.role}  {when}")

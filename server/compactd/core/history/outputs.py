@@ -78,7 +78,9 @@ class ReducedOutputs:
             if len(self._waiting) > MAX_WAITING:
                 del self._waiting[next(iter(self._waiting))]
         self.loose[entry.id] = None
-        self._count(self.done, entry)
+        if entry.rules:
+            # Otherwise it is whole, and has an entry because another output refers to it.
+            self._count(self.done, entry)
 
     def note_observed(self, entry: ReductionObserved) -> None:
         """Count an output that would have been reduced."""

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import sys
 
-_FLAGS = ("--no-steer", "--ahead")
+_FLAGS = ("--no-steer", "--ahead", "--observe")
 """Options without a value."""
 
 
 def hook(arguments: list[str]) -> int:
-    """Run `compactd hook AGENT [--limit CHARS] [--deadline SECONDS] [--no-steer]`. Always return 0."""
+    """Run `compactd hook AGENT` with its options (`cli/commands/hook.py`). Always return 0."""
     _load_msgspec()
     from compactd.integrations.hooks.hook import DEADLINE_S, MAX_PAYLOAD_CHARS, Options, main
 
+    level, arguments = _without_level(arguments)
     agent, given = _read(arguments)
     if "--ahead" in given:
         import os
@@ -28,6 +29,8 @@ def hook(arguments: list[str]) -> int:
         deadline_s=min(60.0, max(0.1, given.get("--deadline", DEADLINE_S))),
         most_chars=int(min(1_000_000, max(0, given.get("--limit", MAX_PAYLOAD_CHARS)))),
         steers="--no-steer" not in given,
+        reduces=level,
+        observes="--observe" in given,
     )
     return main(agent, options)
 
@@ -55,6 +58,16 @@ def _load_msgspec() -> None:
         import msgspec  # noqa: F401
     finally:
         del sys.modules[name]
+
+
+def _without_level(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return (the level after `--reduce`, empty if tool outputs are not reduced; the other arguments)."""
+    for at, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == "--reduce":
+            rest = at + 1 if equals else at + 2
+            return value if equals else "".join(arguments[at + 1 : rest]), arguments[:at] + arguments[rest:]
+    return "", arguments
 
 
 def _read(arguments: list[str]) -> tuple[str, dict[str, float]]:

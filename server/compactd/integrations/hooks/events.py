@@ -16,11 +16,11 @@ AgentName = Literal["claude-code", "codex", "gemini-cli"]
 AGENTS: Final[tuple[AgentName, ...]] = ("claude-code", "codex", "gemini-cli")
 
 HookEventKind = Literal[
-    "start", "prompt", "before", "fork_end", "after", "end", "inner_end", "module", "other"
+    "start", "prompt", "before", "fork_end", "after", "end", "inner_end", "tool", "module", "other"
 ]
 """What an event reports: the `start` of a session, a `prompt`, the time `before` or `after` a compaction, the
 end of the fork that may have written its summary (`fork_end`), the `end` of a turn or session, the end of
-a sub-agent (`inner_end`), or a question of the plugin's `module`.
+a sub-agent (`inner_end`), the output of a `tool`, or a question of the plugin's `module`.
 """
 
 _KINDS: Final[dict[str, HookEventKind]] = {
@@ -36,6 +36,7 @@ _KINDS: Final[dict[str, HookEventKind]] = {
     "sessionend": "end",
     "session.compact": "module",
     "subagentstop": "inner_end",
+    "posttooluse": "tool",
 }
 _NAMES: Final = {
     "sessionstart": "SessionStart",

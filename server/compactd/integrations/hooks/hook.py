@@ -20,6 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from compactd.integrations.hooks.events import HookEvent
     from compactd.integrations.hooks.hook_state import HookState, HookStateFiles
     from compactd.integrations.hooks.mirror import Mirror
@@ -59,6 +61,10 @@ class Options(Struct, frozen=True, kw_only=True):
     kept_tokens: int = KEPT_TOKENS
     steers: bool = True
     """Whether the hook tells the model that writes the summary what it has to contain."""
+    reduces: str = ""
+    """How much of a tool's output is left out: `light`, `default` or `strong`; empty for nothing."""
+    observes: bool = False
+    """Whether the hook only counts what it would leave out."""
 
 
 class Done(Struct, kw_only=True):
@@ -148,17 +154,37 @@ def run(
     done.event, done.session = event.kind, event.session_id[:8]
     if event.kind == "other" or not event.session_id or (event.is_inner and known != "claude-code"):
         return b""
+    if event.kind == "tool":
+        from compactd.integrations.hooks.output_reduction import answer_tool
+
+        return answer_tool(event, data, options, began + options.deadline_s * READING_SHARE, done, environ)
     from compactd.integrations.hooks.hook_state import files_of
+    from compactd.storage.hook_files import forget_shown
+
+    files = files_of(environ, agent, event.session_id)
+    if not is_safe(files.folder, done):
+        return b""
+    if _is_context_changed(event):
+        # Also if another hook of the session is still running: no mark may refer to what is gone.
+        forget_shown(files.folder, files.stem, event.agent_id)
+    return _answer_locked(event, data, files, options, began, done)
+
+
+def is_safe(folder: Path, done: Done) -> bool:
+    """Create the folder of the hooks' files. Return whether only the user can change it."""
     from compactd.storage.files import make_folder
     from compactd.storage.write_access import exposure
 
-    files = files_of(environ, agent, event.session_id)
-    make_folder(files.folder)
-    if exposed := exposure(files.folder):
+    make_folder(folder)
+    if exposed := exposure(folder):
         # What is stored here is later shown to an agent as the user's words, so nobody else may write it.
         done.failed = f"not used: {exposed}"
-        return b""
-    return _answer_locked(event, data, files, options, began, done)
+    return not exposed
+
+
+def _is_context_changed(event: HookEvent) -> bool:
+    """Return whether something may have left the context that the event is about."""
+    return event.kind in ("before", "after", "inner_end") or event.source in ("compact", "clear")
 
 
 def _answer_locked(
@@ -182,7 +208,7 @@ def _answer(
     event: HookEvent, data: bytes, files: HookStateFiles, options: Options, began: float, done: Done
 ) -> bytes | Callable[[], bytes]:
     from compactd.integrations.hooks.hook_state import forget_old, load, save
-    from compactd.storage.hook_files import MODULE
+    from compactd.storage.hook_files import MODULE, forget_shown
 
     state = load(files)
     if event.kind == "module" and not event.transcript:
@@ -215,6 +241,8 @@ def _answer(
         is_held_back = session_compact.is_held_back(files)
         if event.kind == "module" and not done.failed:
             answer = session_compact.answer_module(mirror, files, data, event.transcript, options, done)
+            if done.event != "prepare":
+                forget_shown(files.folder, files.stem, "")
     if event.kind == "prompt" and _is_typed(event):
         state.turns += 1
     text = ""

@@ -21,8 +21,10 @@ from compactd import __version__
 from compactd.core.extract.facts import Facts
 from compactd.formats.agents.claude_code_queue import Between
 from compactd.integrations.hooks.compaction_mark import CompactionMark
+from compactd.integrations.hooks.output_counts import OutputCounts
+from compactd.integrations.hooks.reduced_notes import OutputNote
 from compactd.storage import files
-from compactd.storage.hook_files import FOLDER
+from compactd.storage.hook_files import FOLDER, forget_shown
 from compactd.storage.paths import data_folder, file_stem
 
 VERSION: Final = f"2 {__version__}"
@@ -98,6 +100,10 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     """The session's working directory, from its first event."""
     entries: int = 0
     """The number of entries in the mirror's journal."""
+    newest: str | None = None
+    """The id of the newest entry that is a message or a compaction; empty if there is none. None in a state
+    of an earlier version, whose entries all are.
+    """
     epoch: int = 1
     journal_bytes: int = 0
     journal_records: int = 0
@@ -128,6 +134,14 @@ class HookState(Struct, kw_only=True, omit_defaults=True):
     """The number of prompts since the last compaction."""
     calls: dict[str, str] = msgspec.field(default_factory=dict)
     """Call id -> name of calls whose results have not arrived."""
+    outputs: dict[str, list[OutputNote]] = msgspec.field(default_factory=dict)
+    """Call id -> reduced outputs whose messages have not arrived."""
+    reduced: OutputCounts = OutputCounts()
+    """What was left out of tool outputs."""
+    observed: OutputCounts = OutputCounts()
+    """What would have been left out of tool outputs."""
+    ignored: int = 0
+    """How often, one after the other, the agent has shown an original instead of the reduced text."""
     between: Between | None = None
     """What the next piece of the transcript needs to know about the part that was read."""
     stretch_bytes: int = 0
@@ -267,6 +281,7 @@ def forget_old(folder: Path, now: float) -> None:
     for path in folder.glob("*.json"):
         try:
             if now - path.stat().st_mtime > FORGET_S:
+                forget_shown(folder, path.stem)
                 for ending in _ENDINGS:
                     path.with_suffix(ending).unlink(missing_ok=True)
         except OSError:

@@ -306,9 +306,12 @@ def _record_and_write(
     if before is not None and old is not None and old.path == str(place) and old.is_of(before):
         before, folders = old.original_settings(before), old.folders
         is_repaired = False
+    elif old is not None and old.path == str(place):
+        # The user has changed the settings since an installation, whose hooks are still in them.
+        is_repaired = is_repaired or bool(before and programs_in(before.decode()))
     try:
-        # If the settings were changed after the installation, undoing a repair would restore commands that do
-        # not work. Without a new record, `uninstall` removes compactd's hooks and keeps the rest.
+        # If the settings were changed after the installation, undoing this would restore compactd's commands.
+        # Without a new record, `uninstall` removes compactd's hooks and keeps the rest.
         record = None if is_repaired else _record_of(place, folders, before, after, wanted)
     except (NotSettings, UnicodeDecodeError) as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None

@@ -32,6 +32,7 @@ from compactd.integrations.hooks.hook_state import (
 )
 from compactd.integrations.hooks.mirror_journal import MirrorJournal
 from compactd.integrations.hooks.module_file import message_keys, take_copies
+from compactd.integrations.hooks.output_links import NOTHING, LinkedOutputs, find_outputs, without_marks
 from compactd.integrations.hooks.transcript_steps import (
     ANSWERS,
     BOUNDARIES,
@@ -83,9 +84,9 @@ class Mirror:
         again, but their facts are collected again.
         """
         self._passed = 0
-        """The number of messages that were skipped because an earlier run stored them. Their entry ids are
-        computed from it.
-        """
+        """The number of messages that were skipped because an earlier run stored them."""
+        self._stored_ids: list[str] = []
+        """The entry ids of what earlier runs stored, if `_is_lost`."""
         lists = (files.path(REDACTED), of_all_sessions(files.folder, agent))
         self._redacted = read_hashed(files.folder, *lists)
         """Keys of messages that were redacted in a mirror of this agent. The session's transcript, or that of
@@ -119,6 +120,9 @@ class Mirror:
         is_first = not state.is_caught_up
         if transcript.is_other or self._is_lost or self.agent in REPEATERS:
             self._known = self._known or self._read_ids()
+        if self._is_lost and self._known and not self._stored_ids:
+            self._stored_ids, notes = self._journal.read_stored()
+            state.outputs = {**notes, **state.outputs}
         if not state.place.path and transcript.size > HUGE:
             state.learn_from = self._worth_learning(transcript)
         if transcript.is_other:
@@ -187,6 +191,11 @@ class Mirror:
         key = message_key(message.id or step.raw)
         if self._redacted:
             message = self._without_redacted(message, step.raw)
+        outputs = find_outputs(message, self.state.outputs) if self.state.outputs else NOTHING
+        if outputs.is_redacted:
+            from compactd.core.redaction.blank_message import blank
+
+            message = blank(message)
         if self._is_behind and message.id is not None and message.id in self._left:
             self._note_stayed(self._left.pop(message.id))
             return
@@ -197,17 +206,31 @@ class Mirror:
             return
         raw = step.raw if message is step.message else encode_message(message)
         tokens = message_tokens(message, self._counter)
+        self._note_outputs(message, outputs)
         if is_known:
-            self._passed += 1
-            entry_id = f"e{self._passed}"
+            entry_id = self._next_stored_id()
         else:
-            entry_id = self._journal.add(message, raw, tokens, message.id)
+            entry_id = self._journal.add(message, raw, tokens, message.id, outputs.links)
             self._ids.append(key)
         self._answers += message.role == "assistant"
-        said = worth_restoring(message) if learn else None
+        said = worth_restoring(without_marks(message) if outputs.links else message) if learn else None
         if said is not None:
             raw = raw if said is message else encode_message(said)
             self._stretch.append(frame_message(self._mirrored_message(entry_id, said, raw, tokens)))
+
+    def _next_stored_id(self) -> str:
+        """Return the entry id of the next message or compaction that an earlier run stored."""
+        self._passed += 1
+        known = self._stored_ids
+        return known[self._passed - 1] if self._passed <= len(known) else f"e{self._passed}"
+
+    def _note_outputs(self, message: Message, outputs: LinkedOutputs) -> None:
+        """Forget the reduced outputs in a message that is stored, and count whether the agent used them."""
+        state = self.state
+        for block in message.content if outputs.links else ():
+            if isinstance(block, ToolResult):
+                state.outputs.pop(block.call_id, None)
+        state.ignored = 0 if outputs.reduced else state.ignored + outputs.ignored
 
     def _without_redacted(self, message: Message, raw: bytes) -> Message:
         """Return the message; if it was redacted, a copy with a mark instead of its content."""
@@ -266,7 +289,7 @@ class Mirror:
             tokens = self._counter.count(step.summary)
             self._journal.add_compaction(step.summary, tokens, is_own=step.is_own)
         elif self._is_lost:
-            self._passed += 1
+            self._next_stored_id()
         else:
             return
         is_new = self._note_announcement("record")

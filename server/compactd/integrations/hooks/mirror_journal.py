@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from compactd.core.history.entries import Appended, Compacted, Opened, number_of
+from compactd.core.history.entries import Appended, Compacted, Opened, OutputLink, number_of
 from compactd.integrations.hooks.hook_state import HookState, HookStateFiles, append, mirror_id
+from compactd.integrations.hooks.reduced_notes import OutputNote, newest_in, notes_in
 from compactd.protocol.messages import NULL, CompactionResult, Message, Strategy
 from compactd.storage import files
 from compactd.storage.journal_file import JournalFile
@@ -43,8 +45,16 @@ class _Entry(Struct, frozen=True):
     id: str = ""
     message: Raw = NULL
     summary: str = ""
+    parent: str | None = None
 
 
+class _Stored(Struct, frozen=True):
+    type: str
+    id: str = ""
+
+
+_MIRRORED: Final = ("message", "compaction")
+"""The types of the records that a mirror makes from a transcript."""
 _decode = msgspec.json.Decoder(_Entry).decode
 
 
@@ -63,8 +73,17 @@ class MirrorJournal:
         """The journal's path."""
         return self._files.folder.parent / SESSIONS / f"{self._files.stem}.jsonl"
 
-    def add(self, message: Message, raw: bytes, tokens: int, client_id: str | None) -> str:
-        """Add a message to the mirror's journal. Return the id of its entry."""
+    def add(
+        self,
+        message: Message,
+        raw: bytes,
+        tokens: int,
+        client_id: str | None,
+        outputs: tuple[OutputLink, ...] = (),
+    ) -> str:
+        """Add a message to the mirror's journal. `outputs`: the reduced tool outputs in it. Return the id of
+        its entry.
+        """
         entry_id, parent = self._next()
         entry = Appended(
             id=entry_id,
@@ -73,6 +92,7 @@ class MirrorJournal:
             message=Raw(raw),
             parent=parent,
             client_id=client_id,
+            outputs=outputs,
         )
         self._records.append(msgspec.json.encode(entry))
         return entry_id
@@ -111,7 +131,21 @@ class MirrorJournal:
     def _next(self) -> tuple[str, str | None]:
         self._state.entries += 1
         number = self._state.entries
-        return f"e{number}", f"e{number - 1}" if number > 1 else None
+        before = self._state.newest
+        parent = (f"e{number - 1}" if number > 1 else None) if before is None else before or None
+        self._state.newest = f"e{number}"
+        return f"e{number}", parent
+
+    def read_stored(self) -> tuple[list[str], dict[str, list[OutputNote]]]:
+        """Return (the entry ids of the messages and compactions in the journal; call id -> reduced outputs,
+        whose entries are between them). O(journal).
+        """
+        try:
+            records = scan(files.read_whole(self.path)).records
+        except OSError:
+            return [], {}
+        entries = (msgspec.json.decode(record, type=_Stored) for record in records)
+        return [one.id for one in entries if one.type in _MIRRORED], notes_in(records)
 
     def write(self) -> bool:
         """Append the records to the journal, or to the waiting file if another process holds the lock.
@@ -163,6 +197,7 @@ class MirrorJournal:
             there = [one for one in map(as_appended, found.records) if not one.startswith(_WITHOUT_ID)]
             new = _records_to_add(new, there)
             state.entries = max([0, *map(_number, there[-_MIN_COMPARED_RECORDS:]), *map(_number, new)])
+            state.newest = newest_in(reversed([*there, *new]))
         if not state.journal_records:
             new = [self._open(), *new]
         journal = JournalFile(self.path, fd, size_bytes=size, needs_newline=needs_newline, sync=None)
@@ -188,19 +223,20 @@ def _records_to_add(new: Sequence[bytes], there: Sequence[bytes]) -> list[bytes]
         for one in map(_decode, there[-len(new) - _MIN_COMPARED_RECORDS :])
     }
     last = max([0, *map(_number, there[-_MIN_COMPARED_RECORDS:])])
+    newest = newest_in(reversed(there))
     left: list[bytes] = []
     for record in new:
         entry = _decode(record)
         if (entry.type, entry.id, bytes(entry.message), entry.summary) not in known:
             last += 1
-            left.append(_renumber(record, entry, last))
+            left.append(_renumber(record, entry, last, newest or None))
+            newest = f"e{last}"
     return left
 
 
-def _renumber(record: bytes, entry: _Entry, number: int) -> bytes:
-    if entry.id == f"e{number}":
+def _renumber(record: bytes, entry: _Entry, number: int, parent: str | None) -> bytes:
+    if (entry.id, entry.parent) == (f"e{number}", parent):
         return record
-    parent = f"e{number - 1}" if number > 1 else None
     stored: Appended | Compacted = msgspec.json.decode(record, type=Appended | Compacted)
     return msgspec.json.encode(replace(stored, id=f"e{number}", parent=parent))
 

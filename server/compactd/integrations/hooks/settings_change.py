@@ -34,9 +34,15 @@ EVENTS: Final[dict[AgentName, tuple[str, ...]]] = {
     "codex": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
     "gemini-cli": ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress"),
 }
+TOOL_EVENT: Final = "PostToolUse"
+"""The event at which compactd reduces a tool's output."""
+TOOL_MATCHER: Final = "Bash|Read|Grep|Glob|mcp__.*"
+"""The tools whose output compactd can reduce. Claude Code starts no process for others."""
 NO_STEER: Final = "--no-steer"
 STEERS_AT: Final = "PreCompact"
 """The event at which compactd says what a summary must contain."""
+_REDUCE = re.compile(r"\s+(?:--reduce(?:[=\s]\s*\w+)?|--observe\b)")
+"""A pattern for the options of a command that reduces tool outputs."""
 _NO_STEER = re.compile(rf"\s+{NO_STEER}\b")
 _HOOK_COMMAND = re.compile(
     r"compactd(?:\.exe)?['\"]?(?:\s+-m\s+compactd)?\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b"
@@ -66,6 +72,10 @@ class WantedHooks(Struct, frozen=True):
     steers: bool | None = None
     """Whether compactd says what a summary of Claude Code must contain; None keeps what the settings say.
     Without settings it does.
+    """
+    reduction: str | None = None
+    """The options of the command that reduces tool outputs, such as `--reduce default`; empty for no such
+    command; None keeps what the settings say. Without settings there is none.
     """
 
 
@@ -101,6 +111,7 @@ def add_hooks(text: str, wanted: WantedHooks) -> tuple[str, tuple[str, ...]]:
     for event in EVENTS[wanted.agent]:
         text = _with_hook(text, event, wanted)
     text = _with_steering(text, wanted)
+    text = _with_reduction(text, wanted)
     if wanted.agent == "claude-code" and wanted.with_statusline:
         present = parse(text).find("statusLine")
         if present is None:
@@ -139,6 +150,25 @@ def _with_steering(text: str, wanted: WantedHooks) -> str:
         return plain if wanted.steers else _HOOK_COMMAND.sub(lambda m: f"{m[0]} {NO_STEER}", plain, count=1)
 
     return _rewrite(text, steered, places)[0]
+
+
+def _with_reduction(text: str, wanted: WantedHooks) -> str:
+    """Return the settings `text` with compactd's command at `TOOL_EVENT` as it is wanted, or without it."""
+    if wanted.agent != "claude-code" or wanted.reduction is None:
+        return text
+    if not wanted.reduction:
+        while (found := _first_hook(root := parse(text), TOOL_EVENT)) is not None:
+            text = _without_hook(text, root, found, None)
+        return text
+    added = f" {wanted.reduction}"
+    text = _with_hook(text, TOOL_EVENT, wanted, TOOL_MATCHER, added)
+    groups = at_path(parse(text), ("hooks", TOOL_EVENT))
+    assert groups is not None
+
+    def reducing(command: str) -> str:
+        return _HOOK_COMMAND.sub(lambda m: f"{m[0]}{added}", _REDUCE.sub("", command), count=1)
+
+    return _rewrite(text, reducing, range(groups.start, groups.end))[0]
 
 
 class Edit(Struct, frozen=True, array_like=True):
@@ -223,7 +253,8 @@ def _string_nodes(node: Node) -> list[Node]:
     return found + [one for member in node.members for one in _string_nodes(member.node)]
 
 
-def _with_hook(text: str, event: str, wanted: WantedHooks) -> str:
+def _with_hook(text: str, event: str, wanted: WantedHooks, matcher: str = "", options: str = "") -> str:
+    """Return the settings `text` with a command of compactd at `event`. Raise `NotSettings`."""
     root = parse(text)
     if at_path(root, ("hooks",)) is None:
         text = with_member(text, root, "hooks", {})
@@ -233,23 +264,23 @@ def _with_hook(text: str, event: str, wanted: WantedHooks) -> str:
         raise NotSettings("`hooks` is not an object")
     groups = at_path(hooks, (event,))
     if groups is None:
-        return with_member(text, hooks, event, [_group(wanted)])
+        return with_member(text, hooks, event, [_group(wanted, matcher, options)])
     if groups.kind != "array":
         raise NotSettings(f"`hooks.{event}` is not a list")
     if any(_is_compactd_hook(member.node) for member in groups.members):
         return text
-    return with_member(text, groups, "", _group(wanted))
+    return with_member(text, groups, "", _group(wanted, matcher, options))
 
 
-def _group(wanted: WantedHooks) -> Json:
+def _group(wanted: WantedHooks, matcher: str, options: str) -> Json:
     command: dict[str, Json] = {
         "type": "command",
-        "command": f"{wanted.program} hook {wanted.agent}",
+        "command": f"{wanted.program} hook {wanted.agent}{options}",
         "timeout": TIMEOUT_S,
     }
     if wanted.agent == "gemini-cli":
         command = {"name": "compactd", **command, "timeout": 1000 * TIMEOUT_S}
-    return {"hooks": [command]}
+    return {"matcher": matcher, "hooks": [command]} if matcher else {"hooks": [command]}
 
 
 def _is_compactd_hook(node: Node) -> bool:
@@ -292,15 +323,18 @@ def events_in(text: str) -> tuple[str, ...] | None:
     hooks = at_path(parse(text), ("hooks",)) if text.strip("\ufeff \t\r\n") else None
     if hooks is None:
         return None
-    known = {event for events in EVENTS.values() for event in events}
+    known = {TOOL_EVENT, *(event for events in EVENTS.values() for event in events)}
     return tuple(member.key for member in hooks.members if member.key in known)
 
 
-def _first_hook(root: Node) -> _Found | None:
+def _first_hook(root: Node, at: str | None = None) -> _Found | None:
+    """Return the first hook of compactd; with `at`, the first at this event."""
     hooks = at_path(root, ("hooks",))
     if hooks is None or hooks.kind != "object":
         return None
     for event in hooks.members:
+        if at is not None and event.key != at:
+            continue
         for group in event.node.members if event.node.kind == "array" else ():
             handlers = at_path(group.node, ("hooks",))
             for handler in handlers.members if handlers is not None and handlers.kind == "array" else ():

@@ -21,7 +21,7 @@
      :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "warnings?" "reductions?")
      :doc "Appends messages: all of them, or none if there is an error. When the result arrives, they are durable. A message whose `id` is already known is not added twice. While the daemon's own loop answers a prompt (`agent/prompt`), messages of which the last is an assistant's are refused, because it would take the place of the model's answer.")
     ("session/reduce"
-     :params ("session_id" "name" "arguments?" "content" "call_id?" "is_error?" "level?" "observe?")
+     :params ("session_id" "name" "arguments?" "content" "call_id?" "is_error?" "level?" "observe?" "compare?")
      :result ("content" "reduced" "tokens_before" "tokens_after" "entry_id" "rules")
      :doc "Returns a shorter text to show to the model instead of a tool's output. Each place where something is left out is marked, with the entry that has the original: `session/expand` returns it, and `session/search` finds it. The original is no message: it is in no context and in no history. Append the tool result with the shorter text as usual.")
     ("session/context"

@@ -15,6 +15,14 @@ export interface State {
   message_count: number;
   token_usage: { current_context_tokens: number | null; context_window: number | null };
   compaction: { count: number; tokens_saved: number };
+  reductions?: Reduced & { observed: Reduced };
+}
+
+/** Tool outputs, and their tokens before and after a reduction. */
+interface Reduced {
+  count: number;
+  tokens_before: number;
+  tokens_after: number;
 }
 
 export interface Usage {
@@ -57,8 +65,17 @@ export function state(given: State, usage: Usage | undefined): string {
   if (used !== null) lines.push(`used ${exact(used)}${window ? ` of ${exact(window)}` : ""} tokens, ${by}`);
   const times = compaction.count === 1 ? "1 compaction" : `${compaction.count} compactions`;
   lines.push(`${times}, ${exact(compaction.tokens_saved)} tokens saved`);
+  const { reductions } = given;
+  if (reductions?.count) lines.push(`${outputs(reductions)} reduced: ${savings(reductions)}`);
+  if (reductions?.observed.count) {
+    const { observed } = reductions;
+    lines.push(`${outputs(observed)} would be reduced: ${savings(observed)}`);
+  }
   return lines.join("\n");
 }
+
+const outputs = ({ count: all }: Reduced) => (all === 1 ? "1 output" : `${exact(all)} outputs`);
+const savings = (reduced: Reduced) => `${exact(reduced.tokens_before)} → ${exact(reduced.tokens_after)} tokens`;
 
 export function hits(found: Hit[], words: string): string {
   if (!found.length) return `nothing says "${plain(words)}"`;

@@ -181,6 +181,8 @@ export interface ReduceParams {
   level?: string | null;
   /** True: change nothing, and store only how many tokens would have been saved, by which rules. */
   observe?: boolean;
+  /** False: leave nothing out only because the session shows it elsewhere. For a client that does not know what its model still sees, such as a filter in a shell. */
+  compare?: boolean;
 }
 
 /** Params of `session/context`. */

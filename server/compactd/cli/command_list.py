@@ -31,6 +31,7 @@ COMMANDS = {
     "models": CommandSummary("[NAME]", "show a model's window, limits and prices, with their source"),
     "count": CommandSummary("[FILE]", "count the tokens of texts and session files, for a model"),
     "classify": CommandSummary("FILE", "say if a provider's error is an overflow, and what to do"),
+    "reduce": CommandSummary("[-- COMMAND]", "shorten a command's output for a model; keep the whole"),
     "schema": CommandSummary("[KIND]", "print the protocol as JSON Schema or OpenRPC"),
     "completion": CommandSummary("", "print the completion script for bash, zsh or fish"),
     "conformance": CommandSummary("", "test if a program implements the protocol correctly"),

@@ -172,6 +172,7 @@ class Methods:
         is_error: bool | UnsetType = UNSET,
         level: str | UnsetType | None = UNSET,
         observe: bool | UnsetType = UNSET,
+        compare: bool | UnsetType = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ReduceResult:
         """`session/reduce`: Returns a shorter text to show to the model instead of a tool's output. Each

@@ -238,6 +238,9 @@ class ReduceParams(Wire, frozen=True, kw_only=True):
     seldom used later. Null: the setting `reduce_level`, which is `default` unless it was set."""
     observe: bool = False
     """True: change nothing, and store only how many tokens would have been saved, by which rules."""
+    compare: bool = True
+    """False: leave nothing out only because the session shows it elsewhere. For a client that does not know
+    what its model still sees, such as a filter in a shell."""
 
 
 class ReduceResult(Wire, frozen=True, kw_only=True):

@@ -15,6 +15,8 @@ class GivenOutput(Struct, frozen=True, kw_only=True):
     """The text as the client gave it, if `text` is only a field of it."""
     call_id: str | None = None
     is_error: bool = False
+    is_compared: bool = True
+    """Whether lines that the view shows elsewhere may be left out."""
 
     @property
     def original(self) -> str:

@@ -20,6 +20,7 @@ from compactd.core.history.outputs import text_of_output
 from compactd.core.reduce.marks import defuse
 from compactd.core.reduce.output import Reduction, ToolOutput
 from compactd.core.reduce.reduce import reduce_output
+from compactd.core.reduce.shown import ShownLines
 from compactd.core.tokens.counting import messages_tokens
 from compactd.core.work.file_operations import arguments_of
 from compactd.formats.messages.neutral_out import encode_message
@@ -82,7 +83,9 @@ async def reduce_given(session: Session, given: GivenOutput, level: ReduceLevel,
         if tokens < session.resolved.settings.reduce_min_tokens and defuse(given.text) == given.text:
             return Outcome(text=given.text, tokens_before=tokens, tokens_after=tokens)
     async with session.reducing:
-        known, entry, tokens = await _attempt(session, level, lambda one: one.reduce_once(given))
+        known, entry, tokens = await _attempt(
+            session, level, lambda one: one.reduce_once(given), is_compared=given.is_compared
+        )
         if entry is None:
             return Outcome(text=given.text, tokens_before=tokens, tokens_after=tokens)
         if not observe:
@@ -114,10 +117,12 @@ async def reduce_messages(
         return await _attempt(session, level, lambda one: one.reduce_all(read))
 
 
-async def _attempt(session: Session, level: ReduceLevel, work: Callable[[_Attempt], T]) -> T:
+async def _attempt(
+    session: Session, level: ReduceLevel, work: Callable[[_Attempt], T], *, is_compared: bool = True
+) -> T:
     """Run `work` in a worker until the session has not changed meanwhile. Return its result."""
     while True:
-        attempt = _Attempt(session, level)
+        attempt = _Attempt(session, level, is_compared=is_compared)
         try:
             done = await session.host.in_worker(partial(attempt.run, work))
         except BaseException:
@@ -131,11 +136,12 @@ async def _attempt(session: Session, level: ReduceLevel, work: Callable[[_Attemp
 class _Attempt:
     """One attempt to reduce outputs of a session as it is now."""
 
-    def __init__(self, session: Session, level: ReduceLevel) -> None:
+    def __init__(self, session: Session, level: ReduceLevel, *, is_compared: bool) -> None:
         state = session.state
         self._session = session
         self._shown = session.shown_view()
-        self._news = self._shown.news(state)
+        self._lines = ShownLines()
+        self._news = self._shown.news(state) if is_compared else None
         self._counter = session.counter
         self._outputs = state.outputs
         self._clients = state.clients
@@ -160,7 +166,9 @@ class _Attempt:
 
     def run(self, work: Callable[[_Attempt], T]) -> T:
         """Read what the view shows now, then do `work`. Call it in a worker."""
-        self._shown.follow(self._news)
+        if self._news is not None:
+            self._shown.follow(self._news)
+            self._lines = self._shown.lines
         return work(self)
 
     def reduce_once(self, given: GivenOutput) -> tuple[bool, Reduced | None, int]:
@@ -220,7 +228,7 @@ class _Attempt:
         if tokens >= self._least:
             call = ToolCall(call_id=given.call_id or "", name=given.name, arguments=given.arguments)
             output = ToolOutput(given.name, arguments_of(call), given.text, given.is_error)
-            made = reduce_output(output, self._shown.lines, entry_id, self._level)
+            made = reduce_output(output, self._lines, entry_id, self._level)
             shown = self._counter.count(made.text)
         if made.text == given.text or shown >= tokens:
             # Whatever its size, an output must not look as if compactd had left something out.

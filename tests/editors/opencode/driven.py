@@ -126,7 +126,8 @@ class Session:
 
 
 def settle(home: Path, server: Loopback) -> dict[str, str]:
-    """OpenCode's own files, with what it would fetch already there, and the environment it runs in."""
+    """OpenCode's own files, with what it would fetch already there, and the environment it runs in. `home`
+    may be that of an earlier run."""
     work = home / "work"
     config = {
         "model": "mock/mock-1",
@@ -144,12 +145,13 @@ def settle(home: Path, server: Loopback) -> dict[str, str]:
     }
     modules = packages("opencode")
     for folder in (work / ".opencode", home / "config" / "opencode"):
-        folder.mkdir(parents=True)
-        (folder / "node_modules").symlink_to(modules)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "node_modules").exists():
+            (folder / "node_modules").symlink_to(modules)
         shutil.copy(modules.parent / "package-lock.json", folder / "package-lock.json")
         pinned = {"dependencies": {"@opencode-ai/plugin": "1.18.33"}}
         (folder / "package.json").write_text(json.dumps(pinned))
-    (work / ".opencode" / "plugin").mkdir()
+    (work / ".opencode" / "plugin").mkdir(exist_ok=True)
     shutil.copy(PLUGIN, work / ".opencode" / "plugin" / PLUGIN.name)
     (work / "opencode.json").write_text(json.dumps(config))
     disabled = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD")

@@ -132,6 +132,7 @@ TABLE: Mapping[str, Row] = {
         bad={"binary": NOTHING},
         has_daemon=True,
     ),
+    "reduce": Row("--tool bash", stdin="up to date\n", waits=True, wide="it prints the command's own lines"),
     "schema": Row("json", wide="it prints JSON for a program"),
     "completion": Row("bash", bare=(USAGE,), wide="it prints a script"),
     "conformance": Row("--list", bare=(), wide="it prints a list for a document"),

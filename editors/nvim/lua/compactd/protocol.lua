@@ -97,6 +97,7 @@
 ---@field is_error? boolean True if the tool failed.
 ---@field level? string|nil How much is left out. `light`: only what is shown elsewhere or has no meaning. `strong`: also what is seldom used later. Null: the setting `reduce_level`, which is `default` unless it was set.
 ---@field observe? boolean True: change nothing, and store only how many tokens would have been saved, by which rules.
+---@field compare? boolean False: leave nothing out only because the session shows it elsewhere. For a client that does not know what its model still sees, such as a filter in a shell.
 
 --- Params of `session/context`.
 ---@class compactd.ContextParams

@@ -9,6 +9,7 @@ from datetime import tzinfo
 
 from compactd.cli.audit.bill import Bill, CostPoint
 from compactd.cli.audit.not_told import name_list
+from compactd.cli.audit.reductions import estimate_lines
 from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
@@ -58,6 +59,7 @@ a compaction</p>"""
 def page(audit: Audit, title: str, prices: PriceList, zone: tzinfo | None) -> str:
     """Return the page as HTML. Text of the session can never become markup in it. O(requests)."""
     bill = audit.bill
+    outputs = [line.removeprefix("- ") for line in estimate_lines(audit.reduction, audit.reduced)]
     body = "\n".join(
         (
             f"<header><h1>{escape(title)}</h1>"
@@ -72,6 +74,7 @@ def page(audit: Audit, title: str, prices: PriceList, zone: tzinfo | None) -> st
             section("Cache", rebuild_text(bill), _rebuilds(bill, zone)),
             section("Compactions", "what they lost", _compactions(audit, zone)) if bill.compactions else "",
             section("With compactd's policy", "an estimate", _policy(audit)),
+            section("Tool outputs", "reduced before the context", html_list(outputs)) if outputs else "",
             section("What the file does not say", "", html_list(bill.unknown)) if bill.unknown else "",
             section("Notes", "about the file", html_list(audit.notes)) if audit.notes else "",
         )

@@ -7,6 +7,7 @@ from datetime import tzinfo
 
 from compactd.cli.audit.bill import AuditedRebuild, Bill
 from compactd.cli.audit.not_told import name_list
+from compactd.cli.audit.reductions import estimate_lines
 from compactd.cli.audit.replay import ASSUMPTIONS, POLICY, Replay
 from compactd.cli.audit.result import Audit, numbered_compactions
 from compactd.cli.audit.rows import (
@@ -134,6 +135,11 @@ def show_rest(page: Page, audit: Audit, zone: tzinfo | None) -> None:
         if not audit.policy.is_same:
             page.row("", ASSUMPTIONS, columns=2)
         page.row("", POLICY, columns=2)
+    lines = estimate_lines(audit.reduction, audit.reduced)
+    if lines:
+        page.line()
+        for line in lines:
+            page.row("", line, columns=0)
     if audit.bill.unknown:
         page.line()
         page.line("what the file does not say")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from compactd.cli.audit.bill import AuditedRebuild, Bill, CauseSum, CompactionSize
 from compactd.cli.audit.losses import Loss
+from compactd.cli.audit.reductions import ReductionEstimate, estimate_fields
 from compactd.cli.audit.replay import ASSUMPTIONS, NoReplay, Replay
 from compactd.cli.audit.trail import MAIN
 from compactd.cli.usage.prices import PriceList
+from compactd.cli.usage.reductions import Reductions, reduction_fields
 
 Json = dict[str, object]
 
@@ -22,6 +25,10 @@ class Audit(Struct, frozen=True, kw_only=True):
     policy: Replay | NoReplay
     losses: tuple[Loss, ...] = ()
     """What the compactions of the conversation with the user lost, oldest first."""
+    reduction: ReductionEstimate | None = None
+    """What reducing the tool outputs would have saved; None if the messages cannot be read."""
+    reduced: Reductions = msgspec.field(default_factory=Reductions)
+    """What reductions of this session saved, or would have saved, if compactd stores the session."""
     notes: tuple[str, ...] = ()
     """Sentences about what could not be read."""
 
@@ -62,6 +69,8 @@ def audit_fields(audit: Audit, prices: PriceList) -> Json:
             for size, number in numbered_compactions(bill)
         ],
         "policy": policy_fields(audit.policy),
+        "reductions": reduction_fields(audit.reduced),
+        "reduction_estimate": None if audit.reduction is None else estimate_fields(audit.reduction),
         "unknown": list(bill.unknown),
         "prices": {"source": prices.source, "as_of": prices.as_of},
         "notes": list(audit.notes),

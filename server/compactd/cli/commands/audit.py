@@ -28,13 +28,14 @@ ABOUT = """\
 Shows what a session of an agent cost: the bill by kind of token, each time the prompt
 cache was built again with its cause and price, what the context lacked after each
 compaction (the words of constraints and open tasks, facts that were used again later),
-and an estimate of what the session would have cost if compactd's policy had decided when
-to compact. What the file does not say is
-`unknown`. Costs are at list prices; with a subscription, you do not pay them.
+an estimate of what the session would have cost if compactd's policy had decided when
+to compact, and an estimate of what it would have saved to reduce tool outputs before they
+entered the context. What the file does not say is `unknown`. Costs are at list prices;
+with a subscription, you do not pay them.
 
 A cache is built again after a compaction or a prune, for another model, after a rewind, and
 if it was not used for longer than it lasts (`expired`). Files show no system prompt and
-tools, so a change of these is `unknown`. The estimate is no promise: it says what it assumes.
+tools, so a change of these is `unknown`. The estimates are no promise: they say what they assume.
 """
 
 
@@ -117,6 +118,7 @@ def _run_file(options: Options, choice: Choice, page: Page, zone: tzinfo | None)
             show_bill(page, bill, prices, zone)
             sys.stdout.flush()
         audit = _with_losses(Audit(bill=bill, policy=replay(trail, prices)), data)
+        audit = _with_reduction(audit, data)
     if not page.is_json:
         show_rest(page, audit, zone)
     wrote = None if target is None else _write(audit, source, target, prices, zone)
@@ -144,6 +146,25 @@ def _with_losses(audit: Audit, data: bytes) -> Audit:
         except CompactdError as error:
             return replace(audit, notes=(f"what the compactions lost is not known: {error.message}",))
     return replace(audit, losses=tuple(losses))
+
+
+def _with_reduction(audit: Audit, data: bytes) -> Audit:
+    """Return the audit with what reductions saved and would have saved. If the messages cannot be read, a
+    note says so."""
+    from compactd.cli.audit.reductions import estimate_reduction
+    from compactd.cli.usage.reductions import read_reductions, sum_up
+    from compactd.protocol.errors import CompactdError
+
+    bill = audit.bill
+    name = f"{bill.agent}:{bill.session_id}"
+    own = [one for one in read_reductions(os.environ) if one.session_id == name]
+    with ProgressSpinner("reading the tool outputs") as spinner:
+        try:
+            found = estimate_reduction(data, bill.agent, spinner.set_text)
+        except CompactdError as error:
+            why = f"what a reduction would have saved is not known: {error.message}"
+            return replace(audit, reduced=sum_up(own), notes=(*audit.notes, why))
+    return replace(audit, reduced=sum_up(own), reduction=found)
 
 
 def _write(audit: Audit, source: Path, target: Path, prices: PriceList, zone: tzinfo | None) -> str:
@@ -174,6 +195,7 @@ def _run_all(options: Options, page: Page) -> int:
         show_unknown,
     )
     from compactd.cli.usage.prices import PriceList
+    from compactd.cli.usage.reductions import read_reductions, reduction_fields, reduction_lines, sum_up
 
     for name, is_given in (
         ("FILE", options.file is not None),
@@ -198,12 +220,16 @@ def _run_all(options: Options, page: Page) -> int:
             sys.stdout.flush()
         with ProgressSpinner("looking for what compactions lost") as spinner:
             losses, notes = read_losses(found, spinner.set_text)
+    reductions = sum_up(read_reductions(os.environ), agents=() if options.agent is None else agents)
     if page.is_json:
-        page.json(all_fields(found, losses, [*found.notes, *notes], prices))
+        fields = all_fields(found, losses, [*found.notes, *notes], prices)
+        page.json({**fields, "reductions": reduction_fields(reductions)})
     else:
         if not found.sessions:
             page.line("none of the session files on this machine reports tokens")
         show_losses(page, losses)
+        for line in reduction_lines(reductions):
+            page.line(f"tool outputs {line}")
         show_unknown(page, found)
         print_notes([*found.notes, *notes])
     return DONE if found.sessions else NOTHING_TO_DO

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from compactd.cli.framework.command import Command, Flag, Option
+from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.complete import session_ids
 from compactd.cli.framework.exit_codes import DONE, USAGE, CommandError
 from compactd.cli.framework.page import Page
+from compactd.core.reduce.output import LEVELS
 from compactd.integrations.mcp.recall_sessions import SessionChoice
 from compactd.storage.paths import real_folder
 
@@ -28,7 +29,11 @@ Each call uses the newest session that was started in this folder (with --agent,
 newest of that agent). Sessions of other folders belong to other projects. The model
 cannot see them unless you name one with --session or allow all with --all-projects.
 
-Needs the MCP library. If it is missing, the command prints the line that installs it.
+With --wrap, it runs another MCP server instead, whose command follows --, and shortens
+the results of its tools for the model. A tool that is added, compactd_expand_output, shows the
+whole output. Everything else goes through unchanged.
+
+Without --wrap, it needs the MCP library. If it is missing, the command prints the line that installs it.
 """
 
 
@@ -39,10 +44,18 @@ class Options(Struct, frozen=True, kw_only=True):
     agent: str | None
     folder: str | None
     all_projects: bool
+    wrap: bool
+    command: tuple[str, ...]
+    level: str | None
+    observe: bool
 
 
 def run(options: Options, page: Page) -> int:
     """Serve MCP until stdin ends."""
+    if options.wrap:
+        return _wrap(options)
+    if options.command or options.level or options.observe:
+        raise CommandError("A command after --, --level and --observe need --wrap.", exit_code=USAGE)
     if options.session is not None and (options.agent is not None or options.folder is not None):
         raise CommandError("--session cannot be combined with --agent or --folder.", exit_code=USAGE)
     if find_spec("mcp") is None:
@@ -75,6 +88,28 @@ def run(options: Options, page: Page) -> int:
     return DONE
 
 
+def _wrap(options: Options) -> int:
+    from compactd._runtime.programs import project_root
+    from compactd.integrations.mcp.wrapper import Wrapper
+
+    if not options.command:
+        raise CommandError(
+            "--wrap needs the command of an MCP server after --.",
+            hint="For example: compactd mcp --wrap -- npx -y some-mcp-server",
+            exit_code=USAGE,
+        )
+    if options.session or options.agent or options.all_projects:
+        raise CommandError(
+            "--wrap reads no session: leave out --session, --agent and --all-projects.", exit_code=USAGE
+        )
+    folder = project_root(Path.cwd() / (options.folder or ""))
+    wrapper = Wrapper(options.command, folder, dict(os.environ), level=options.level, observe=options.observe)
+    try:
+        return wrapper.run()
+    except OSError as error:
+        raise CommandError(f"{options.command[0]} cannot be started: {error.strerror}.") from error
+
+
 COMMAND = Command(
     "mcp",
     Options,
@@ -95,11 +130,23 @@ COMMAND = Command(
             is_file=True,
         ),
         Flag("--all-projects", "let the model choose sessions of every folder"),
+        Flag("--wrap", "run the MCP server after -- and shorten the results of its tools"),
+        Option("--level", "with --wrap: how much is left out (default)", choices=LEVELS),
+        Flag("--observe", "with --wrap: change nothing; count what would be left out"),
+        Argument(
+            "command",
+            "with --wrap: the command that starts the other server",
+            required=False,
+            is_many=True,
+            is_file=True,
+            metavar="-- COMMAND",
+        ),
     ),
     examples=(
         ("claude mcp add compactd -- compactd mcp --agent claude-code", "add the server to Claude Code"),
         ("codex mcp add compactd -- compactd mcp --agent codex", "add the server to Codex"),
         ("compactd mcp --session ID", "serve one stored session"),
+        ("compactd mcp --wrap -- npx -y some-mcp-server", "run another server; shorten its results"),
     ),
     has_json=False,
 )

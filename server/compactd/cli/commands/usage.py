@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from compactd.cli.usage.prices import PriceList
+    from compactd.cli.usage.reductions import Reductions
     from compactd.cli.usage.requests import FileUsage
-    from compactd.cli.usage.totals import Report, Sum
+    from compactd.cli.usage.totals import Filters, Report, Sum
 
 ABOUT = """\
 Shows how many tokens the agents on this machine used, how much of the input came from
@@ -31,6 +32,9 @@ Days are those of the local time zone. `input` excludes the cache. `cached` is t
 of all input that was read from the cache. A cost is what the session file reports
 (marked *), or else computed from the prices in compactd's model registry. With a
 subscription, you do not pay this cost.
+
+If tool outputs were reduced before they entered a context, or if that was only observed,
+it also shows what that saved, or would have saved, in the sessions that compactd stores.
 """
 
 DIMENSIONS = ("day", "month", "project", "agent", "model", "session")
@@ -64,6 +68,7 @@ def run(options: Options, page: Page) -> int:
 
     from compactd.cli.usage.collect import count_once
     from compactd.cli.usage.prices import PriceList
+    from compactd.cli.usage.reductions import reduction_lines
     from compactd.cli.usage.totals import Filters, report
 
     zone = UTC if options.utc else None
@@ -80,16 +85,19 @@ def run(options: Options, page: Page) -> int:
             hint="Swap them, or leave one out.",
             exit_code=USAGE,
         )
+    reductions = _reductions(options, filters)
     files, notes = _given(options) if options.files else _found(options)
     prices = PriceList()
     by = tuple(dict.fromkeys(name for names in options.by for name in names)) or ("day",)
     found = report(count_once(files), by, filters, prices)
     if page.is_json:
-        _print_json(page, found, filters.since, filters.until, files, notes, prices, zone)
+        _print_json(page, found, filters, files, notes, prices, reductions)
     elif found.total.requests:
-        _show(page, found, files, notes, prices, zone)
+        _show(page, found, files, notes, prices, zone, reductions)
     else:
         _say_nothing_found(page, options, files, notes)
+        for line in [] if reductions is None else reduction_lines(reductions):
+            page.line(f"tool outputs {line}")
     return DONE if found.total.requests else NOTHING_TO_DO
 
 
@@ -105,6 +113,16 @@ def _found(options: Options) -> tuple[Sequence[FileUsage], list[str]]:
     with ProgressSpinner("reading the sessions") as spinner:
         read = collect(found, cache_folder(os.environ) / "usage.msgpack", spinner.set_text)
     return read.files, list(read.unreadable)
+
+
+def _reductions(options: Options, filters: Filters) -> Reductions | None:
+    """Return what reductions of tool outputs saved in the stored sessions. None if the options ask for
+    something that these sessions do not say."""
+    from compactd.cli.usage.reductions import read_reductions, sum_up
+
+    if options.files or options.model:
+        return None
+    return sum_up(read_reductions(os.environ), filters, options.agent)
 
 
 def _given(options: Options) -> tuple[Sequence[FileUsage], list[str]]:
@@ -152,7 +170,9 @@ def _show(
     notes: list[str],
     prices: PriceList,
     zone: tzinfo | None,
+    reductions: Reductions | None,
 ) -> None:
+    from compactd.cli.usage.reductions import reduction_lines
     from compactd.cli.usage.table import show
 
     total = found.total
@@ -182,6 +202,12 @@ def _show(
     if silent:
         names = ", ".join(TITLES.get(agent, agent) for agent in silent)
         page.line(f"cache writes are not reported by {names}")
+    lines = [] if reductions is None else reduction_lines(reductions)
+    if lines:
+        page.line()
+        page.line("tool outputs")
+        for line in lines:
+            page.row("-", line, columns=2)
     print_notes([*_notes(found, files), *notes])
 
 
@@ -213,25 +239,27 @@ def _span(total: Sum, zone: tzinfo | None) -> str:
 def _print_json(
     page: Page,
     found: Report,
-    since: str | None,
-    until: str | None,
+    filters: Filters,
     files: Sequence[FileUsage],
     notes: list[str],
     prices: PriceList,
-    zone: tzinfo | None,
+    reductions: Reductions | None,
 ) -> None:
+    from compactd.cli.usage.reductions import reduction_fields
+
     page.json(
         {
             "by": found.by,
-            "since": since,
-            "until": until,
-            "time_zone": "UTC" if zone is not None else "local",
+            "since": filters.since,
+            "until": filters.until,
+            "time_zone": "UTC" if filters.zone is not None else "local",
             "rows": [
                 {**dict(zip(found.by, key, strict=True)), **_sum_fields(one)} for key, one in found.rows
             ],
             "total": _sum_fields(found.total),
             "unpriced": [{"model": model, "tokens": tokens} for model, tokens in found.unpriced],
             "prices": {"source": prices.source, "as_of": prices.as_of},
+            "reductions": None if reductions is None else reduction_fields(reductions),
             "files": {
                 "read": len(files),
                 "without_usage": sum(not file.requests for file in files),

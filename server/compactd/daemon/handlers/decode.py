@@ -200,6 +200,7 @@ def given_output(params: wire.ReduceParams) -> GivenOutput:
         text=params.content,
         call_id=params.call_id or None,
         is_error=params.is_error,
+        is_compared=params.compare,
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from compactd.integrations.outputs.references import PREFIX
 from compactd.protocol.wire import SessionInfo
 from compactd.storage.paths import data_folder, file_stem, real_folder
 
@@ -51,6 +52,9 @@ def choose_session(
     first, until a session belongs to the folder.
     """
     newest = sorted(stored, key=lambda one: one.updated_at, reverse=True)
+    if wanted.session_id is None:
+        # Outputs of pipes and of wrapped servers are nobody's conversation.
+        newest = [one for one in newest if not one.session_id.startswith(PREFIX)]
     if wanted.agent is not None:
         newest = [one for one in newest if one.session_id.startswith(f"{wanted.agent}:")]
     if wanted.session_id is not None:

@@ -5,11 +5,14 @@ The rule for losses: if an answer uses a fact (`facts.py`) that an earlier messa
 longer contains, the agent reads it again first. It repeats the newest call whose result had the fact, in an
 extra request. The repeated result stays in the context until the next compaction, with all its facts, so each
 fact is paid once until it is dropped again.
+
+A replay may also reduce tool outputs when they enter the context (`Entrance`). Then the rule holds for what
+was left out, too: the agent expands the whole original.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -75,6 +78,18 @@ class Policy(Protocol):
         ...
 
 
+class Entrance(Protocol):
+    """Decides what the context shows of a tool output."""
+
+    def show(self, entry_id: str, output: Record, call: Call | None) -> str:
+        """Return the text to show of an output that enters the context as the entry `entry_id`."""
+        ...
+
+    def begin_again(self, outputs: Iterable[tuple[str, Record, Call | None]]) -> None:
+        """Take the outputs that the context shows after a compaction, as it shows them."""
+        ...
+
+
 class Removal(Struct, frozen=True, array_like=True):
     """What one compaction removed, and what was read again because of it."""
 
@@ -91,9 +106,12 @@ class Outcome(Struct, frozen=True):
     removals: tuple[Removal, ...]
 
 
-def replay(name: str, records: Sequence[Record], facts: Facts, policy: Policy) -> Outcome:
-    """Return the requests of a session under a policy. O(messages), plus the compactions."""
-    running = _Replay(name, facts, policy)
+def replay(
+    name: str, records: Sequence[Record], facts: Facts, policy: Policy, entrance: Entrance | None = None
+) -> Outcome:
+    """Return the requests of a session under a policy. O(messages), plus the compactions. Without `entrance`,
+    the context shows all tool outputs whole."""
+    running = _Replay(name, facts, policy, entrance)
     for record in records:
         running.take(record)
     running.settle()
@@ -101,9 +119,9 @@ def replay(name: str, records: Sequence[Record], facts: Facts, policy: Policy) -
 
 
 class _Replay:
-    def __init__(self, name: str, facts: Facts, policy: Policy) -> None:
+    def __init__(self, name: str, facts: Facts, policy: Policy, entrance: Entrance | None) -> None:
         self.is_pi = name.startswith("pi-")
-        self.facts, self.policy = facts, policy
+        self.facts, self.policy, self.entrance = facts, policy, entrance
         self.sent: list[Sent] = []
         self.removals: list[Removal] = []
         self.rhythm = Rhythm()
@@ -114,7 +132,12 @@ class _Replay:
         self.records: dict[str, Record] = {}
         """The record of each entry."""
         self.calls: dict[str, Call] = {}
+        self.shown_records: dict[str, Record] = {}
+        """The record of each entry as the context shows it."""
         self.facts_of: dict[str, frozenset[Fact]] = {}
+        """The facts of each entry."""
+        self.shown_facts: dict[str, frozenset[Fact]] = {}
+        """The facts that the context shows of each entry."""
         self.known: dict[Fact, str] = {}
         """The newest message that has each fact."""
         self.shown: set[Fact] = set()
@@ -148,9 +171,13 @@ class _Replay:
         if record.role == "user" and not record.kind:
             self.newest_request = self.state.originals[entry].tokens
 
-    def _append(self, record: Record) -> str:
-        message = message_of(record)
+    def _append(self, record: Record, *, is_whole: bool = False) -> str:
         entry_id = self.state.next_id
+        shown = record
+        if self.entrance is not None and record.role == "tool" and not is_whole:
+            text = self.entrance.show(entry_id, record, self.calls.get(record.call_id))
+            shown = record if text == record.text else msgspec.structs.replace(record, text=text)
+        message = message_of(shown)
         tokens = message_tokens(message, COUNTER)
         source = Raw(encode_message(message))
         self.state.apply(
@@ -163,11 +190,12 @@ class _Replay:
             ),
             message,
         )
-        self.records[entry_id] = record
+        self.records[entry_id], self.shown_records[entry_id] = record, shown
         self.calls.update((call.call_id, call) for call in record.calls)
         found = self.facts_of[entry_id] = self.facts.of(record)
+        self.shown_facts[entry_id] = found if shown is record else self.facts.of(shown)
         self.known.update(dict.fromkeys(found, entry_id))
-        self.shown |= found
+        self.shown |= self.shown_facts[entry_id]
         return entry_id
 
     def _request(self, record: Record) -> None:
@@ -233,7 +261,8 @@ class _Replay:
         """Append a call and its result, with what the message `source` had."""
         record = self.records[source]
         number = len(self.records)
-        known = self.calls.get(record.call_id) if record.role == "tool" else None
+        is_call = record.role == "tool" and self.shown_records[source] is record
+        known = self.calls.get(record.call_id) if is_call else None
         name = known.name if known is not None else "session_expand"
         given = known.arguments if known is not None else {"entry_id": source}
         call = Call(f"again_{number}", name, given)
@@ -241,7 +270,7 @@ class _Replay:
         asked = Record(at=0, role="assistant", calls=(call,), time=record.time)
         got = Record(at=0, role="tool", text=text, call_id=call.call_id, tool=name, time=record.time)
         for part in (asked, got):
-            entry_id = self._append(part)
+            entry_id = self._append(part, is_whole=True)
             tokens = self.state.originals[entry_id].tokens
             self.carried[entry_id] = tokens
             self.reread += tokens
@@ -340,8 +369,15 @@ class _Replay:
         loose = [item for item in items if item not in whole]
         self.loose = text_of([item.message for item in loose])
         self.shown = set(self.facts.of_text(self.loose)).union(
-            *(self.facts_of[item.entry_id] for item in whole)
+            *(self.shown_facts[item.entry_id] for item in whole)
         )
+        if self.entrance is not None:
+            shown = [(item.entry_id, self.shown_records[item.entry_id]) for item in whole]
+            self.entrance.begin_again(
+                (entry_id, record, self.calls.get(record.call_id))
+                for entry_id, record in shown
+                if record.role == "tool"
+            )
         self.carried = {i.entry_id: i.tokens for i in whole if i.entry_id in self.carried}
         self.unchanged = HEAD_TOKENS
         self.last_carried = 0

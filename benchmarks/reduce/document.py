@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.reduce import bill
 from benchmarks.reduce.figures import Figures, KindShare, Share
 from benchmarks.retention.document import filled
 from benchmarks.retention.sessions import REPOSITORY
@@ -34,6 +35,7 @@ def blocks(found: Figures) -> dict[str, str]:
         for part, rows in found.parts.items()
     }
     texts["kinds"] = _kinds(found)
+    texts["bill"] = bill.block(bill.written())
     texts["date"] = f"Measured on {found.date}, {found.parts['all']['default'].sessions} sessions."
     return texts
 

@@ -146,7 +146,7 @@ class _Attempt:
         self._outputs = state.outputs
         self._clients = state.clients
         self._least = session.resolved.settings.reduce_min_tokens
-        self._level = level
+        self._level: ReduceLevel = level
         self._at = session.host.now()
         self._parent = state.leaf
         self._next_id = state.next_id

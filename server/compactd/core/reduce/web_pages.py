@@ -9,10 +9,15 @@ from typing import Final
 from compactd.core.text.lazy_patterns import LazyPattern
 
 RULE: Final = "html"
-_LOOKED_AT_CHARS: Final = 1_000
+MAX_AFTER_CHARS: Final = 200
+"""If more text follows the end of the page, another program printed it."""
 
-_IS_PAGE: Final = LazyPattern(r"<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>]", re.IGNORECASE)
-"""Matches the beginning of a page."""
+_BEGINS: Final = LazyPattern(
+    r"\s*+(?:HTTP/[\d.]+ [^\n]*\n(?:[\w-]+:[^\n]*\n){0,100}\s*+)?(?:<\?xml[^<>]{0,200}>\s*+)?"
+    r"<(?:!doctype\s+html|html|head|body)[\s>]",
+    re.IGNORECASE,
+)
+"""Matches the beginning of a page, after the headers that `curl -i` prints."""
 _UNSEEN: Final = ("script", "style", "svg", "noscript", "template", "head")
 """Elements that a reader does not see."""
 _UNSEEN_TAG: Final = LazyPattern(
@@ -29,8 +34,11 @@ _BLANK_LINES: Final = LazyPattern(r"\n\s*\n+")
 
 
 def is_page(text: str) -> bool:
-    """Return whether a text is an HTML page. O(1)."""
-    return _IS_PAGE.search(text, 0, _LOOKED_AT_CHARS) is not None
+    """Return whether a text is an HTML page and nothing else. O(characters)."""
+    if _BEGINS.match(text) is None:
+        return False
+    end = text.lower().rfind("</html>")
+    return end < 0 or len(text) - end <= MAX_AFTER_CHARS
 
 
 def text_of_page(text: str) -> str:

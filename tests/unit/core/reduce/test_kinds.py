@@ -327,6 +327,17 @@ def test_a_page_is_shown_as_its_text() -> None:
     assert "hidden" not in reduction.text
 
 
+@pytest.mark.parametrize("text", ["{traceback}{page}", "{page}{traceback}"])
+def test_a_page_among_other_output_keeps_its_tags(text: str) -> None:
+    """In other output, what looks like a tag may be part of an error."""
+    page = "<html><body>" + "<p>one</p>\n" * 60 + "</body></html>\n"
+    traceback = "Traceback (most recent call last):\n" + '  File "a.py", line 3, in <module>\n' * 8
+
+    reduction = reduce(output(text.format(traceback=traceback, page=page), shell("python a.py")))
+
+    assert "in <module>" in reduction.text
+
+
 def test_encoded_data_and_minified_lines_are_named_not_shown() -> None:
     encoded = "data:image/png;base64," + "iVBORw0KGgo" * 200
     minified = "function a(b){return b+1};" * 400

@@ -15,6 +15,7 @@ from compactd.core.reduce.output import Level, ToolOutput
 from compactd.core.reduce.reduce import MIN_CHARS, reduce_output
 from compactd.core.reduce.shown import ShownLines
 from compactd.core.reduce.terminal import without_escapes, without_overwritten
+from compactd.core.reduce.web_pages import text_of_page
 from tests.support.examples import examples
 from tests.unit.core.reduce.outputs import EARLIER, ORIGINAL, levels, output, outputs, readable, reduce, texts
 
@@ -97,7 +98,8 @@ def test_what_is_left_out_as_shown_stands_in_the_entry_that_the_mark_names(
 
     reduction = reduce(one, level, shown)
 
-    forms = (one.text, without_overwritten(without_escapes(one.text)))
+    clean = without_overwritten(without_escapes(one.text))
+    forms = (one.text, clean, text_of_page(clean))
     originals = [plain_lines(defuse(form).split("\n")) for form in forms]
     for mark in find_marks(reduction.text):
         if mark.is_elsewhere and mark.what == "lines" and "grouped" not in reduction.rules:

@@ -31,6 +31,25 @@ def is_diff(text: str) -> bool:
     )
 
 
+def file_lines(lines: list[str]) -> list[int]:
+    """Return the indexes of the lines that name a file in a diff of Git. O(lines)."""
+    return [at for at, line in enumerate(lines) if _FILE.match(line) is not None]
+
+
+def find_files(text: str, start: int, stop: int) -> list[tuple[int, int]]:
+    """Return where the lines that name a file in a diff of Git begin and end, between two positions.
+    O(characters)."""
+    found: list[tuple[int, int]] = []
+    at = text.find("\ndiff --", start - 1, stop)
+    while at >= 0:
+        end = text.find("\n", at + 1, stop)
+        if end < 0:
+            break
+        found.append((at + 1, end))
+        at = text.find("\ndiff --", end, stop)
+    return found
+
+
 def without_signs(lines: list[str]) -> list[str]:
     """Return the lines of a diff without the sign before each. O(characters)."""
     return [line[1:].rstrip() if line.startswith((" ", "+", "-")) else line for line in lines]
@@ -39,7 +58,7 @@ def without_signs(lines: list[str]) -> list[str]:
 def fold_generated(page: Page) -> None:
     """Leave out the hunks of files that a program writes. The line that names the file stays. O(lines)."""
     lines = page.lines
-    starts = [at for at, line in enumerate(lines) if _FILE.match(line) is not None]
+    starts = file_lines(lines)
     for number, start in enumerate(starts):
         stop = starts[number + 1] if number + 1 < len(starts) else _end(lines, start + 1)
         found = _FILE.match(lines[start])

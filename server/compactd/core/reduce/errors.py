@@ -25,6 +25,11 @@ _LITERALS: Final = (
 )
 """A line that `atoms.ERROR` matches contains one of these. `str.find` is a hundred times faster than the
 pattern."""
+_NAME: Final = LazyPattern(
+    r"(?:[-dlbcps][rwxsStT-]{9}[.+@]?\s.*|[\w.@+~-]*[-/][\w./@+~-]*:?|[\w:.@+~-]+\.[a-z0-9]{1,5}"
+    r"|[Ee]rrors?|[Ee]xceptions?)"
+)
+"""Matches a line with only a file's name, or a line of `ls -l`. `mark-failed.1.gz` reports no error."""
 _FAILED: Final = LazyPattern(
     r"\s*(?:<tool_use_error>|<error>|Error\b|ERROR\b|Exit code [1-9]|error: |Failed to |\[tool error\])"
 )
@@ -57,7 +62,7 @@ def find_errors(text: str, start: int = 0, stop: int | None = None) -> list[tupl
         if end - begin > MAX_ERROR_CHARS:
             continue
         line = text[begin:end].strip()
-        if line not in seen and ERROR.search(line) is not None:
+        if line not in seen and ERROR.search(line) is not None and _NAME.fullmatch(line) is None:
             seen.add(line)
             found.append((begin, end))
     return found if len(found) <= MAX_ERRORS else _first_alike(text, found)

@@ -1,9 +1,12 @@
-"""Outputs of a megabyte: only the beginning, the end and the first errors between them are read at all."""
+"""Outputs of a megabyte: only the beginning, the end and some lines between them are read at all: the first
+errors, or the lines of a diff that name its files.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from compactd.core.reduce.diffs import find_files, is_diff
 from compactd.core.reduce.errors import find_errors
 
 RULE: Final = "huge"
@@ -15,6 +18,8 @@ HEAD_CHARS: Final = 160_000
 TAIL_CHARS: Final = 80_000
 MAX_ERRORS: Final = 60
 """Of the lines in the middle that report errors, so many stay."""
+MAX_FILES: Final = 300
+"""Of the lines in the middle that name a file of a diff, so many stay."""
 
 
 def cut_middle(text: str) -> tuple[list[str], dict[int, int]]:
@@ -34,7 +39,11 @@ def cut_middle(text: str) -> tuple[list[str], dict[int, int]]:
     lines = text[:start].split("\n")
     gaps: dict[int, int] = {}
     at = start + 1
-    for begin, end in find_errors(text, start + 1, stop)[:MAX_ERRORS]:
+    if is_diff(text):
+        spans = find_files(text, start + 1, stop)[:MAX_FILES]
+    else:
+        spans = find_errors(text, start + 1, stop)[:MAX_ERRORS]
+    for begin, end in spans:
         _add_gap(lines, gaps, text.count("\n", at, begin))
         lines.append(text[begin:end])
         at = end + 1

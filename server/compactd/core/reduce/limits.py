@@ -49,7 +49,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 LIMITS: Final[dict[Level, Limits]] = {
     "light": Limits(),
     "default": Limits(
-        checks=Clip(1_000, 2_000), diffs=Clip(3_000, 1_500), programs=Clip(3_000, 1_500), samples=True
+        checks=Clip(1_000, 2_000), diffs=Clip(8_000, 4_000), programs=Clip(3_000, 1_500), samples=True
     ),
     "strong": Limits(
         border_lines=0,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.core.history.entries import EntryId
 from compactd.core.reduce.marks import left_out, shown_in
@@ -22,6 +23,9 @@ MIN_GAIN_CHARS: Final = 60
 
 MAX_MATCHED_CHARS: Final = 500
 """Patterns read only so many characters of a line."""
+
+LINES: Final = "lines left out"
+"""What a mark says about lines of any kind."""
 
 TAKEN: Final = 1
 """The state of a line that was left out."""
@@ -36,7 +40,7 @@ class Omission(Struct, frozen=True):
     start: int
     stop: int
     rule: str
-    what: str = "lines left out"
+    what: str = LINES
     """What the mark says behind the number of lines."""
     shown_by: EntryId | None = None
     """The entry that shows the same lines; None if only the original has them."""
@@ -123,7 +127,7 @@ class Page:
         self.acted(omission.rule)
         return True
 
-    def omit_free(self, start: int, stop: int, rule: str, what: str = "lines left out") -> None:
+    def omit_free(self, start: int, stop: int, rule: str, what: str = LINES) -> None:
         """Leave out what is free between two lines, each run by itself. O(lines)."""
         for first, end in self.free_runs(start, stop):
             self.omit(Omission(first, end, rule, what))
@@ -156,17 +160,15 @@ class Page:
         return "\n".join(parts)
 
     def _merged(self) -> list[tuple[Omission, int]]:
-        """Return the omissions in order, each with its end. Adjacent ones with the same words are one."""
+        """Return the omissions in order, each with its end. Adjacent ones are one if only the original has
+        them."""
         merged: list[tuple[Omission, int]] = []
         for omission in sorted(self._omissions, key=lambda one: one.start):
             if merged:
                 last, stop = merged[-1]
-                if (
-                    stop == omission.start
-                    and last.what == omission.what
-                    and not (last.shown_by or omission.shown_by)
-                ):
-                    merged[-1] = last, omission.stop
+                if stop == omission.start and not (last.shown_by or omission.shown_by):
+                    what = last.what if last.what == omission.what else LINES
+                    merged[-1] = replace(last, what=what), omission.stop
                     continue
             merged.append((omission, omission.stop))
         return merged

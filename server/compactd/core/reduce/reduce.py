@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from compactd.core.history.entries import EntryId
-from compactd.core.reduce.diffs import fold_generated, is_diff
+from compactd.core.reduce.diffs import file_lines, fold_generated, is_diff
 from compactd.core.reduce.edit_results import fold_snippet, fold_written
 from compactd.core.reduce.errors import error_lines, has_failed
 from compactd.core.reduce.folding import fold_shown
@@ -53,7 +53,7 @@ def _omit(page: Page, output: ToolOutput, origin: Origin, shown: ShownLines, lim
     # Lines of a file or a diff may mention errors without reporting any.
     is_text = origin.kind in ("file", "edit", "search")
     diff = not is_text and is_diff(output.text)
-    failed = has_failed(output)
+    failed = output.is_error if diff else has_failed(output)
     errors = [] if (is_text or diff) and not failed else error_lines(page.lines)
     page.protect(errors)
     if origin.kind == "edit" and not failed:
@@ -77,6 +77,7 @@ def _omit(page: Page, output: ToolOutput, origin: Origin, shown: ShownLines, lim
 def _omit_output(page: Page, origin: Origin, limits: Limits, errors: list[int], *, diff: bool) -> None:
     """Let the rules for the output of programs leave out lines."""
     if diff:
+        page.protect(file_lines(page.lines))
         fold_generated(page)
     elif origin.kind == "shell":
         fold_passed(page)

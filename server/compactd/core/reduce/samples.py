@@ -8,6 +8,7 @@ from typing import Final
 
 from compactd.core.reduce.page import Page
 from compactd.core.reduce.shapes import message_shape
+from compactd.core.reduce.unusual import unusual
 from compactd.core.text.lazy_patterns import LazyPattern
 
 LISTING_RULE: Final = "listing"
@@ -31,6 +32,8 @@ MIN_UNIFORM: Final = 0.97
 MIN_ALIKE: Final = 8
 """So many lines of one shape make a log."""
 ALIKE_HEAD: Final = 3
+MIN_RUN: Final = 4
+"""Fewer lines of a log in a row are not left out."""
 
 _PATH: Final = LazyPattern(
     r"[ \t]*(?:[MADRCU?!]{1,2} +|(?:new file|modified|deleted): +)?(?P<folder>[^\s:]*/)[^\s/:]+/?\s*\Z"
@@ -100,28 +103,30 @@ def _number(cell: str) -> float | None:
 
 def fold_alike(page: Page) -> None:
     """Leave out lines that have the shape of many others: messages of a log, findings of a linter. The first
-    ones and the last one of each shape stay. O(characters)."""
+    ones and the last one of each shape stay, and those with an unusual number. O(characters)."""
     shapes = [message_shape(line) if page.is_free(at) else "" for at, line in enumerate(page.lines)]
     counts = Counter(shapes)
     last = {shape: at for at, shape in enumerate(shapes)}
-    seen: Counter[str] = Counter()
-    alike: list[int] = []
+    common: dict[str, list[int]] = {}
     for at, shape in enumerate(shapes):
-        seen[shape] += 1
-        if len(shape) > 8 and counts[shape] >= MIN_ALIKE and seen[shape] > ALIKE_HEAD and at != last[shape]:
-            alike.append(at)
-    _omit_runs(page, alike, LOG_RULE, "lines like others left out")
+        if len(shape) > 8 and counts[shape] >= MIN_ALIKE:
+            common.setdefault(shape, []).append(at)
+    kept: set[int] = set()
+    for shape, indexes in common.items():
+        kept.update((*indexes[:ALIKE_HEAD], last[shape]))
+        kept.update(indexes[one] for one in unusual([page.lines[at] for at in indexes]))
+    alike = sorted(at for indexes in common.values() for at in indexes if at not in kept)
+    _omit_runs(page, alike, LOG_RULE, "lines with other numbers or names left out", MIN_RUN)
 
 
-def _omit_runs(page: Page, indexes: Iterable[int], rule: str, what: str) -> None:
-    """Leave out lines, adjacent ones with one mark."""
-    start = stop = -1
+def _omit_runs(page: Page, indexes: Iterable[int], rule: str, what: str, min_lines: int = 1) -> None:
+    """Leave out lines, at least `min_lines` in a row, adjacent ones with one mark."""
+    runs: list[tuple[int, int]] = []
     for at in indexes:
-        if at == stop:
-            stop += 1
-            continue
-        if start >= 0:
+        if runs and runs[-1][1] == at:
+            runs[-1] = runs[-1][0], at + 1
+        else:
+            runs.append((at, at + 1))
+    for start, stop in runs:
+        if stop - start >= min_lines:
             page.omit_free(start, stop, rule, what)
-        start, stop = at, at + 1
-    if start >= 0:
-        page.omit_free(start, stop, rule, what)

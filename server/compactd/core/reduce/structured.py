@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from compactd.core.history.entries import EntryId
 from compactd.core.reduce.marks import left_out
+from compactd.core.reduce.unusual import unusual_items
+from compactd.core.text.atoms import ERROR
 from compactd.core.text.lazy_patterns import LazyPattern
 
 RULE: Final = "json"
@@ -19,6 +22,12 @@ MAX_ITEMS: Final = 12
 """Of a longer list, the first and the last items stay."""
 HEAD_ITEMS: Final = 6
 TAIL_ITEMS: Final = 2
+MIN_GAIN_CHARS: Final = 40
+MAX_UNUSUAL: Final = 8
+"""Of the items that report an error, and of those with a rare value, so many stay."""
+MAX_ERROR_SHARE: Final = 0.2
+"""If more items report an error, that is nothing unusual."""
+MAX_ERROR_CHARS: Final = 2_000
 MAX_CHARS: Final = 2_000_000
 """A longer text is not read as JSON."""
 
@@ -90,10 +99,7 @@ def _shorten_lists(text: str, entry_id: EntryId) -> str:
         elif sign in ("]", "}") and open_:
             is_list, _, commas = open_.pop()
             if is_list and len(commas) + 1 > MAX_ITEMS:
-                start, stop = commas[HEAD_ITEMS - 1], commas[-TAIL_ITEMS]
-                mark = left_out(len(commas) + 1 - HEAD_ITEMS - TAIL_ITEMS, "items left out", entry_id)
-                if stop - start > len(mark) + 40:
-                    cuts.append((start, stop, len(commas) + 1 - HEAD_ITEMS - TAIL_ITEMS))
+                cuts.extend(_cuts(text, commas, entry_id))
     parts: list[str] = []
     at = 0
     for start, stop, count in sorted(_outermost(cuts)):
@@ -102,6 +108,24 @@ def _shorten_lists(text: str, entry_id: EntryId) -> str:
         parts.extend((text[at : start + 1], blank, f'"{left_out(count, "items left out", entry_id)}"'))
         at = stop
     return "".join((*parts, text[at:]))
+
+
+def _cuts(text: str, commas: list[int], entry_id: EntryId) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, stop, items) of what is left out of a list with these commas: all but its first and last
+    items, and some that report an error or have a rare value. O(characters)."""
+    items = [text[commas[at - 1] + 1 : commas[at]] for at in range(HEAD_ITEMS, len(commas) + 1 - TAIL_ITEMS)]
+    errors = [at for at, item in enumerate(items) if ERROR.search(item, 0, MAX_ERROR_CHARS) is not None]
+    if len(errors) > MAX_ERROR_SHARE * len(items):
+        errors = []
+    kept = sorted({*errors[:MAX_UNUSUAL], *unusual_items(items)[:MAX_UNUSUAL]})
+    begin = 0
+    for end in (*kept, len(items)):
+        if end > begin:
+            start, stop = commas[HEAD_ITEMS + begin - 1], commas[HEAD_ITEMS + end - 1]
+            mark = left_out(end - begin, "items left out", entry_id)
+            if stop - start > len(mark) + MIN_GAIN_CHARS:
+                yield start, stop, end - begin
+        begin = end + 1
 
 
 def _outermost(cuts: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

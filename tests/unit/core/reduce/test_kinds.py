@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 
@@ -306,6 +307,73 @@ def test_json_stays_json_of_the_same_shape() -> None:
         assert shorter["items"][-1]["id"] == 299
         assert [find_marks(one)[0].count for one in shorter["items"] if isinstance(one, str)] == [292]
         assert len(reduction.text) < len(text) / 10
+
+
+def test_an_unusual_line_of_a_log_stays() -> None:
+    lines = [f"10:{at // 60:02}:{at % 60:02} GET /items/{at} 200 {3 + at % 40}ms" for at in range(600)]
+    lines[200] = "10:03:20 GET /items/200 503 12ms"
+    lines[400] = "10:06:40 GET /items/400 200 9123ms"
+
+    reduction = reduce(output("\n".join(lines)))
+
+    shown = reduction.text.split("\n")
+    assert [line for line in (lines[200], lines[400]) if line not in shown] == []
+    assert len(shown) < 12
+
+
+def test_an_item_of_a_json_list_that_failed_or_is_rare_stays() -> None:
+    items = [{"id": at, "status": "ok", "error": None, "role": "user"} for at in range(300)]
+    items[77] |= {"status": "failed", "error": "connection refused"}
+    items[133] |= {"role": "admin"}
+    notes = [{"id": at, "text": f"note number {at}"} for at in range(100)]
+    notes[50] |= {"text": "the disk is full: No such device"}
+
+    reduction = reduce(output(json.dumps({"users": items, "notes": notes}), shell("curl -s localhost")))
+
+    shorter = json.loads(reduction.text)
+    assert [one["id"] for one in shorter["users"] if isinstance(one, dict)][6:8] == [77, 133]
+    assert notes[50] in shorter["notes"]
+    assert len(reduction.text) < 3_000
+
+
+@pytest.mark.parametrize("hunk_lines", [40, 2_000])
+def test_a_long_diff_names_all_of_its_files(hunk_lines: int) -> None:
+    files = [f"src/part{at}.py" for at in range(20)]
+    hunk = "\n".join(f"+        raise ValueError('failed to open {at}')" for at in range(hunk_lines))
+    diff = "\n".join(f"diff --git a/{file} b/{file}\n@@ -1,0 +1,{hunk_lines} @@\n{hunk}" for file in files)
+
+    text = reduce(output(diff, shell("git diff"))).text
+
+    lines = text.split("\n")
+    assert [file for file in files if f"diff --git a/{file} b/{file}" not in lines] == []
+    between = lines[lines.index(f"diff --git a/{files[8]} b/{files[8]}") + 1]
+    assert find_marks(between)[0].count == hunk_lines + 1
+    assert len(text) < 20_000
+
+
+def test_a_short_diff_stays_whole() -> None:
+    diff = "diff --git a/a.py b/a.py\n@@ -1,100 +1,100 @@\n" + "\n".join(
+        f"+    except OSError as error_{at}:  # line {at}" for at in range(120)
+    )
+
+    assert reduce(output(diff, shell("git diff"))).text == diff
+
+
+def test_names_of_files_are_no_errors() -> None:
+    names = [f"dialog-error-{at}.png\nmark-failed.{at}.gz\nusr/share/Error:" for at in range(400)]
+
+    reduction = reduce(output("\n".join(names), shell("./show")))
+
+    assert len(find_marks(reduction.text)) == 1
+
+
+def test_two_marks_never_follow_each_other() -> None:
+    log = "\n".join(f"10:00:{at % 60:02} request {at} done" for at in range(200))
+    words = "\n".join(f"{at * 'x'[:1]} {'abcdefghij'[at % 10] * (at % 37)} text" for at in range(300))
+
+    lines = reduce(output(f"{log}\n{words}\n{log}")).text.split("\n")
+
+    assert not any(find_marks(one) and find_marks(two) for one, two in pairwise(lines))
 
 
 def test_a_page_is_shown_as_its_text() -> None:

@@ -120,7 +120,7 @@ def _entries(client: Client, session_id: str, wanted: tuple[str, ...]) -> Iterat
 
 
 def _say_what_is_stored(session_id: str, page: Page) -> None:
-    """Say that there are no messages, and which outputs of tools the session keeps."""
+    """Say that the session has no messages, and how many outputs of tools it keeps."""
     from compactd.cli.usage.reductions import count_outputs
 
     outputs = count_outputs(os.environ, [session_id]).get(session_id)

@@ -17,8 +17,10 @@ def is_empty(session: SessionInfo) -> bool:
 def content_texts(environ: Mapping[str, str], sessions: Sequence[SessionInfo]) -> dict[str, str]:
     """Return what each session contains, by id: `3 messages`, or `42 outputs` if it keeps only outputs of
     tools. O(sessions + size of the journals with only outputs)."""
+    from compactd.integrations.outputs.references import PREFIX
+
     texts = {one.session_id: plural(one.message_count, "message") for one in sessions}
-    only_outputs = [one for one in texts if one.startswith("outputs:")]
+    only_outputs = [one for one in texts if one.startswith(PREFIX)]
     if only_outputs:
         from compactd.cli.usage.reductions import count_outputs
 

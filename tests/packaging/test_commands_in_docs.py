@@ -24,7 +24,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
     *(ROOT / "docs" / f"{name}.md" for name in ("claude-code", "codex", "gemini-cli", "mcp")),
 ]
-NOT_RUN = ("pipx ", "uv ", "pip ", "make ", "codex ")
+NOT_RUN = ("pipx ", "uv ", "pip ", "make ", "codex ", "claude ")
 """How the lines begin that install compactd or need a checkout, which other tests run, or another program."""
 NEEDS_MODEL = re.compile(r"compactd chat .*--model |compactd chat --session ID")
 
@@ -76,6 +76,7 @@ def lay_out(home: Path, sessions: Path) -> Path:
     os.utime(other, (1, 1))
     shutil.copy(sessions / "claude-code.jsonl", work / "session.jsonl")
     shutil.copy(ROOT / "README.md", work)
+    (work / "Makefile").write_text("test:\n\t@echo 3 passed\n")
     (home / "bin").mkdir()
     command = home / "bin" / "compactd"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m compactd "$@"\n')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -137,6 +138,30 @@ def test_a_command_keeps_its_exit_code_and_its_standard_error(project: Path) -> 
     assert MARK.search(seen.text)
 
 
+@pytest.mark.parametrize("shell", [False, True], ids=["direct", "bash -c"])
+def test_what_a_command_of_compactd_prints_is_never_reduced(project: Path, shell: bool) -> None:
+    mark = MARK.search(reduce(project, "--command", PIP_COMMAND, stdin=PIP.encode()).text)
+    assert mark
+    recall = [*COMPACTD, "reduce", "--expand", mark[1]]
+
+    seen = reduce(project, "--", *(["bash", "-c", shlex.join(recall)] if shell else recall))
+    piped = reduce(project, "--command", f"compactd reduce --expand {mark[1]}", stdin=PIP.encode())
+    failed = reduce(project, "--", *COMPACTD, "reduce", "--expand", "aaaaaa-e1")
+
+    assert seen == Filtered(0, PIP.encode(), "")
+    assert piped == Filtered(0, PIP.encode(), "")
+    assert (failed.code, failed.out) == (2, b"")
+
+
+def test_marks_that_an_inner_filter_wrote_stay_as_they_are(project: Path) -> None:
+    seen = reduce(project, "--", *COMPACTD, "reduce", "--", *prints(PIP, 5))
+
+    assert seen.code == 5
+    mark = MARK.search(seen.text)
+    assert mark
+    assert reduce(project, "--expand", mark[1]).text == PIP
+
+
 def test_a_command_that_a_signal_ended_has_the_exit_code_of_a_shell(project: Path) -> None:
     command = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
 
@@ -229,12 +254,19 @@ def test_an_output_cannot_forge_a_mark(project: Path, filler: str) -> None:
     assert len(set(marks)) == bool(filler)
 
 
+def test_json_of_an_observed_output_says_that_nothing_was_reduced(project: Path) -> None:
+    given = json.loads(reduce(project, "--observe", "--json", stdin=PIP.encode()).text)
+
+    assert (given["content"], given["reduced"], given["observed"]) == (PIP, False, True)
+    assert given["tokens_after"] < given["tokens_before"] // 10
+
+
 def test_json_says_where_the_original_is(project: Path) -> None:
     seen = reduce(project, "--json", "--", *prints(PIP, 4))
 
     given = json.loads(seen.text)
     assert seen.code == given["exit_code"] == 4
-    assert (given["reduced"], given["failure"]) == (True, None)
+    assert (given["reduced"], given["observed"], given["failure"]) == (True, False, None)
     again = reduce(project, "--session", given["session_id"], "--expand", given["entry_id"])
     assert again.text == PIP
 
@@ -261,6 +293,54 @@ def test_a_reference_that_is_not_stored_ends_with_2(project: Path, name: str) ->
     seen = reduce(project, "--expand", name)
 
     assert (seen.code, seen.out) == (2, b"")
+
+
+@pytest.mark.parametrize("expand", [(), ("--expand", "e1")], ids=["filter", "expand"])
+def test_a_session_that_does_not_exist_is_named_with_the_command_that_lists_them(
+    project: Path, expand: tuple[str, ...]
+) -> None:
+    seen = reduce(project, "--session", "nope", *expand, stdin=PIP.encode())
+
+    assert (seen.code, seen.text) == ((2, "") if expand else (0, PIP))
+    assert "no session 'nope'." in seen.err
+    assert "`compactd sessions` lists them." in seen.err
+    assert "session/start" not in seen.err
+
+
+def test_an_entry_that_a_session_does_not_have_is_named_with_its_session(project: Path) -> None:
+    given = json.loads(reduce(project, "--json", stdin=PIP.encode()).text)
+
+    seen = reduce(project, "--session", given["session_id"], "--expand", "e99")
+
+    assert (seen.code, seen.out) == (2, b"")
+    assert f"session {given['session_id']!r} has no output 'e99'." in seen.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--command", "git diff", "--", "git", "log"),
+        ("--observe", "--expand", "aaaaaa-e1"),
+        ("--command", "git diff", "--expand", "aaaaaa-e1"),
+        ("--expand", "aaaaaa-e1", "--", "git", "log"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_exclude_each_other_are_refused(project: Path, arguments: tuple[str, ...]) -> None:
+    seen = reduce(project, *arguments)
+
+    assert (seen.code, seen.out) == (2, b"")
+    assert "exclude each other. Give one of them." in " ".join(seen.err.split())
+
+
+def test_an_option_of_a_command_without_dashes_before_it_gets_a_hint(project: Path) -> None:
+    without = reduce(project, "ls", "-R", "/")
+    unknown = reduce(project, "--observer", "--", "ls")
+
+    assert (without.code, unknown.code) == (2, 2)
+    assert "no such option '-R'" in without.err
+    assert "Put -- before the command." in without.err
+    assert "Put --" not in unknown.err
 
 
 def test_two_pipes_at_once_both_keep_their_originals(project: Path) -> None:

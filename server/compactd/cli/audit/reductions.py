@@ -66,14 +66,17 @@ def estimate_fields(found: ReductionEstimate) -> dict[str, object]:
 
 
 def estimate_lines(found: ReductionEstimate | None, stored: Reductions) -> list[str]:
-    """Return what people read: a line for what was reduced, one for the estimate, one for each tool."""
+    """Return what people read: a line for what was reduced, one for the estimate, one for each tool. Empty
+    only if the messages could not be read and nothing was counted."""
     lines = []
     if stored.done.count:
         lines.append(f"reduced in this session: {totals_text(stored.done)}")
     if stored.observed.count:
         lines.append(f"observed in this session, not reduced: {totals_text(stored.observed)}")
-    if found is None or not found.reduced:
+    if found is None:
         return lines
+    if not found.reduced:
+        return lines or ["tool outputs: nothing to leave out"]
     lines.append(f"if its tool outputs had been reduced: {totals_text(found.total)} (estimate)")
     saving = [one for one in found.by_tool if one[1].tokens_after < one[1].tokens_before]
     lines += [f"- {name}: {totals_text(one)}" for name, one in saving[:MAX_TOOLS]]

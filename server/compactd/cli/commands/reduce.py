@@ -24,10 +24,10 @@ and prints the whole output:
 
   [… 1,240 lines left out, compactd reduce --expand k3f7q2-e41]
 
-With a command after --, it runs the command and ends with its exit code. Short outputs
-and whatever is no text go through unchanged. So does everything if something fails; then
-a line on standard error says why. The originals are stored on this machine, in a session
-for each project folder (`compactd sessions`).
+With a command after --, it runs the command and ends with its exit code. Short outputs,
+whatever is no text and what compactd's own commands print go through unchanged. So does
+everything if something fails; then a line on standard error says why. The originals are
+stored on this machine, in a session for each project folder (`compactd sessions`).
 """
 
 
@@ -45,6 +45,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, page: Page) -> int:
     """Filter standard input or the output of the command, or print an original."""
+    _check(options)
     if options.expand is not None:
         return _expand(options.expand, options.session, page)
     if not options.run:
@@ -61,14 +62,33 @@ def run(options: Options, page: Page) -> int:
         return child.exit_code()
 
 
+def _check(options: Options) -> None:
+    """Raise `CommandError` if options are combined that exclude each other."""
+    exclusions = [("--command", options.command is not None, "a command after --", bool(options.run))]
+    if options.expand is not None:
+        exclusions += [
+            ("--expand", True, "--observe", options.observe),
+            ("--expand", True, "--command", options.command is not None),
+            ("--expand", True, "a command after --", bool(options.run)),
+        ]
+    for one, has_one, other, has_other in exclusions:
+        if has_one and has_other:
+            raise CommandError(
+                f"{one} and {other} exclude each other.", hint="Give one of them.", exit_code=USAGE
+            )
+
+
 def _filter(options: Options, page: Page, child: Child | None) -> None:
     """Print what is left of standard input, or of the output of `child`."""
     from compactd._runtime.programs import project_root
+    from compactd.cli.reduce.own_commands import runs_compactd
     from compactd.cli.reduce.reducer import Reducer
     from compactd.integrations.outputs.own_session import Call
 
     command = options.command or (shlex.join(options.run) if options.run else None)
     arguments = {} if command is None else {"command": command}
+    # What the model recalls is never reduced.
+    is_own = command is not None and runs_compactd(command)
     source = sys.stdin.buffer if child is None else child.output
     with Reducer(
         project_root(_current_folder()),
@@ -84,12 +104,13 @@ def _filter(options: Options, page: Page, child: Child | None) -> None:
                     "the output is no text in UTF-8.", hint="Leave out --json.", exit_code=FAILED
                 )
             call = Call(name=options.tool, arguments=arguments, is_error=bool(code))
-            found = None if piece.text is None else reducer.reduce(piece.text, call)
+            found = None if is_own or piece.text is None else reducer.reduce(piece.text, call)
             if page.is_json:
                 page.json(
                     {
                         "content": piece.text if found is None else found.text,
-                        "reduced": found is not None and (options.observe or found.text != piece.text),
+                        "reduced": found is not None and found.text != piece.text,
+                        "observed": found is not None and options.observe,
                         "tokens_before": None if found is None else found.tokens_before,
                         "tokens_after": None if found is None else found.tokens_after,
                         "rules": () if found is None else found.rules,
@@ -140,12 +161,14 @@ def _expand(text: str, session_id: str | None, page: Page) -> int:
         except RpcError as error:
             if error.code not in (InvalidParams.code, SessionNotFound.code):
                 raise
-            raise CommandError(
-                f"no output is stored as {text!r}.",
-                hint="Its session may have been deleted. `compactd search WORDS` finds what is stored.",
-                exit_code=USAGE,
-                code=error.code,
-            ) from error
+            message = f"no output is stored as {text!r}."
+            hint = "Its session may have been deleted. `compactd search WORDS` finds what is stored."
+            if session_id is not None and error.code == SessionNotFound.code:
+                message, hint = f"no session {session_id!r}.", "`compactd sessions` lists them."
+            elif session_id is not None:
+                message = f"session {session_id!r} has no output {text!r}."
+                hint = "`compactd search WORDS` finds what is stored."
+            raise CommandError(message, hint=hint, exit_code=USAGE, code=error.code) from error
     if page.is_json:
         page.json({"content": original, "session_id": where.session_id, "entry_id": where.entry_id})
     elif sys.stdout.isatty():

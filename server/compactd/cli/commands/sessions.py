@@ -4,6 +4,7 @@ one.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from time import time
@@ -16,7 +17,7 @@ from compactd.cli.framework.complete import models, session_ids
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO
 from compactd.cli.framework.page import Page, one_line, plural, shorten_to_columns
 from compactd.cli.framework.quantities import age_text
-from compactd.cli.framework.session_rows import is_empty
+from compactd.cli.framework.session_rows import content_texts, is_empty
 from compactd.cli.framework.stored import show_nothing_stored
 from compactd.client import Client
 from compactd.protocol.wire import SessionInfo
@@ -85,8 +86,10 @@ def run(options: Options, page: Page) -> int:
     elif page.is_drawn:
         _draw(page, sessions, with_size=options.sort == "size")
     else:
+        contents = content_texts(os.environ, sessions)
         for session in sessions:
-            details = ", ".join(_details(session, with_size=options.sort == "size"))
+            content = contents[session.session_id]
+            details = ", ".join(_details(session, content, with_size=options.sort == "size"))
             columns = (session.session_id, age_text(session.updated_at, time()), details)
             page.line(GAP.join((*columns, one_line(session.title or "-"))))
     return DONE
@@ -105,9 +108,9 @@ def choose(sessions: Sequence[SessionInfo], options: Options) -> tuple[SessionIn
     return tuple(reversed(ordered)) if options.reverse else tuple(ordered)
 
 
-def _details(session: SessionInfo, *, with_size: bool) -> tuple[str, ...]:
-    """Return what the list says about a session, the most important first."""
-    details = [plural(session.message_count, "message")]
+def _details(session: SessionInfo, content: str, *, with_size: bool) -> tuple[str, ...]:
+    """Return what the list says about a session, the most important first. `content`: `3 messages`."""
+    details = [content]
     if session.open:
         details.append("open")
     if with_size:
@@ -127,7 +130,8 @@ def _draw(page: Page, sessions: Sequence[SessionInfo], *, with_size: bool) -> No
 
     ids = [one_line(session.session_id) for session in sessions]
     ages = [age_text(session.updated_at, time()) for session in sessions]
-    details = [_details(session, with_size=with_size) for session in sessions]
+    contents = content_texts(os.environ, sessions)
+    details = [_details(one, contents[one.session_id], with_size=with_size) for one in sessions]
     left = page.width - max(map(cell_len, ids)) - max(map(cell_len, ages)) - 2 * len(GAP)
     shown = [", ".join(one) for one in details]
     for count in range(max(map(len, details)), -1, -1):
@@ -150,7 +154,7 @@ def delete(options: DeleteOptions, page: Page) -> int:
     with Client() as client:
         sessions = client.session_list().sessions
         session = find_session(options.id, sessions)
-        what = f"{session.session_id} ({plural(session.message_count, 'message')})"
+        what = f"{session.session_id} ({content_texts(os.environ, [session])[session.session_id]})"
         if page.is_drawn and sys.stdin.isatty() and not options.yes and not _confirm(what):
             page.line("nothing was deleted")
             return NOTHING_TO_DO

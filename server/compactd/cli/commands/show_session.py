@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -73,7 +74,7 @@ def show(options: ShowOptions, page: Page) -> int:
                 page.line()
             _print_entry(entry, page)
         if not shown:
-            page.line("this session has no messages")
+            _say_what_is_stored(session_id, page)
     return DONE if shown else NOTHING_TO_DO
 
 
@@ -116,6 +117,19 @@ def _entries(client: Client, session_id: str, wanted: tuple[str, ...]) -> Iterat
         begin = found.next
         if begin is None:
             return
+
+
+def _say_what_is_stored(session_id: str, page: Page) -> None:
+    """Say that the session has no messages, and how many outputs of tools it keeps."""
+    from compactd.cli.usage.reductions import count_outputs
+
+    outputs = count_outputs(os.environ, [session_id]).get(session_id)
+    if outputs is None or outputs.is_empty:
+        page.line("this session has no messages")
+        return
+    page.line(f"this session has {outputs.outputs_text} and no messages")
+    if outputs.done.count:
+        page.line("the mark in a reduced output names the command that prints the whole output")
 
 
 def _print_entry(entry: HistoryEntry, page: Page) -> None:

@@ -98,7 +98,8 @@ def run(options: Options, page: Page) -> int:
         _say_nothing_found(page, options, files, notes)
         for line in [] if reductions is None else reduction_lines(reductions):
             page.line(f"tool outputs {line}")
-    return DONE if found.total.requests else NOTHING_TO_DO
+    has_reductions = reductions is not None and not reductions.is_empty
+    return DONE if found.total.requests or has_reductions else NOTHING_TO_DO
 
 
 def _found(options: Options) -> tuple[Sequence[FileUsage], list[str]]:

@@ -93,11 +93,23 @@ def _exit_code(arguments: list[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "compactd"
         told_as = one_line(make_encodable(error.format_message()))
         message = f"{where}: {told_as[:1].lower()}{told_as[1:]}"
-        stop = CommandError(message, hint=f"See `{where} --help`.", exit_code=USAGE)
+        hint = f"See `{where} --help`."
+        if "--" not in arguments and _is_option_of_another_command(error):
+            hint = f"Put -- before the command. {hint}"
+        stop = CommandError(message, hint=hint, exit_code=USAGE)
         return print_error(Page(is_json="--json" in arguments), stop)
     except (KeyboardInterrupt, Abort):
         sys.stderr.write("\n")
         return INTERRUPTED
+
+
+def _is_option_of_another_command(error: click.ClickException) -> bool:
+    """Return whether an unknown option may belong to the command line that the command runs."""
+    return (
+        isinstance(error, click.NoSuchOption)
+        and error.ctx is not None
+        and any((one.metavar or "").startswith("-- ") for one in error.ctx.command.params)
+    )
 
 
 def _detach_stdout() -> None:

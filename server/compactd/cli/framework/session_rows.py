@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from compactd.cli.framework.page import one_line, plural
 from compactd.cli.framework.quantities import age_text
@@ -12,6 +12,21 @@ from compactd.protocol.wire import SessionInfo
 def is_empty(session: SessionInfo) -> bool:
     """Return whether a session was started but never used: it has no messages, no compactions, no title."""
     return not session.message_count and not session.compactions and session.title is None
+
+
+def content_texts(environ: Mapping[str, str], sessions: Sequence[SessionInfo]) -> dict[str, str]:
+    """Return what each session contains, by id: `3 messages`, or `42 outputs` if it keeps only outputs of
+    tools. O(sessions + size of the journals with only outputs)."""
+    from compactd.integrations.outputs.references import PREFIX
+
+    texts = {one.session_id: plural(one.message_count, "message") for one in sessions}
+    only_outputs = [one for one in texts if one.startswith(PREFIX)]
+    if only_outputs:
+        from compactd.cli.usage.reductions import count_outputs
+
+        found = count_outputs(environ, only_outputs)
+        texts |= {name: one.outputs_text for name, one in found.items() if not one.is_empty}
+    return texts
 
 
 def shown_sessions(

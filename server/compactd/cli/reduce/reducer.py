@@ -21,6 +21,7 @@ from compactd.integrations.outputs.own_session import (
     reduce_text,
     session_name,
 )
+from compactd.protocol.errors import SessionNotFound
 
 HOW = "compactd reduce --expand"
 """The command that prints an original. In a mark, it comes before the reference."""
@@ -84,8 +85,16 @@ class Reducer:
                 timeout_s=TIMEOUT_S,
             )
         except (RpcError, DaemonGone, NoSession, TimeoutError, OSError) as error:
-            self.failure = error.message if isinstance(error, RpcError) else str(error)
+            self.failure = self._why(error)
             return None
+
+    def _why(self, error: Exception) -> str:
+        """Return why an output could not be reduced, in words for a user of the command."""
+        if not isinstance(error, RpcError):
+            return str(error)
+        if self._stored is not None and error.code == SessionNotFound.code:
+            return f"no session {self._stored!r}. `compactd sessions` lists them."
+        return error.message
 
     def _open_next(self, client: Client) -> None:
         """Open the session for the originals. If the last one has grown large, open the next one of its name:

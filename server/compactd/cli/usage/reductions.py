@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from compactd.cli.usage.totals import Filters
 from compactd.storage.files import make_folder, replace_users_file
-from compactd.storage.paths import cache_folder, data_folder
+from compactd.storage.paths import cache_folder, data_folder, file_stem
 
 VERSION = b"compactd reductions 1\n"
 """The first line of the cache. Change it with every change of the structs in it."""
@@ -76,6 +76,13 @@ class Reductions(Struct):
             one.add(output.tokens_before, output.tokens_after)
 
     @property
+    def outputs_text(self) -> str:
+        """`42 outputs`: those that were reduced, whose originals are kept. If there are none, `42 observed
+        outputs`."""
+        count, kind = (self.done.count, "") if self.done.count else (self.observed.count, "observed ")
+        return f"{count:,} {kind}{'output' if count == 1 else 'outputs'}"
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing was reduced or observed."""
         return not self.done.count and not self.observed.count
@@ -120,6 +127,19 @@ def read_reductions(environ: Mapping[str, str]) -> list[StoredReductions]:
     if is_changed or len(found) != len(known):
         _save(path, found)
     return [one for one in found.values() if one.outputs]
+
+
+def count_outputs(environ: Mapping[str, str], session_ids: Iterable[str]) -> dict[str, Reductions]:
+    """Return what the journals of these sessions say about reductions. Journals that cannot be read are left
+    out. O(bytes of these journals that `read_reductions` has not read)."""
+    known = _load(cache_folder(environ) / "reductions.msgpack")
+    folder = data_folder(environ) / "sessions"
+    found = {}
+    for session_id in session_ids:
+        journal = folder / f"{file_stem(session_id)}.jsonl"
+        with suppress(OSError):
+            found[session_id] = sum_up([_read_journal(journal, known.get(journal.name))])
+    return found
 
 
 def sum_up(

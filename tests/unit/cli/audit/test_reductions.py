@@ -98,6 +98,16 @@ def test_the_command_shows_the_estimate_and_what_was_counted_in_this_session(tmp
     assert "reductions" not in all_of_it or all_of_it["reductions"]["count"] == 2
 
 
+def test_a_session_of_which_nothing_could_be_left_out_says_so_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(lines([said("u1"), *called(1, "Bash", NOVEL, "u1"), answer(2, at=2, parent="t1")]))
+
+    seen = run(tmp_path, "audit", path, "--html", tmp_path / "audit.html")
+
+    assert seen.lines.count("tool outputs: nothing to leave out") == 1
+    assert "tool outputs: nothing to leave out" in (tmp_path / "audit.html").read_text()
+
+
 @pytest.mark.parametrize(
     "name", ["entire-5c5cb639-0.jsonl", "pi-large-session.jsonl", "entire-gemini-b1c09a91.jsonl"]
 )

@@ -136,3 +136,32 @@ def test_a_shells_outputs_are_counted(tmp_path: Path) -> None:
     assert tool_lines(run(tmp_path, "usage"))[0].startswith(
         "tool outputs only observed, not reduced: 1 output, "
     )
+
+
+def test_sums_of_reductions_alone_are_an_answer(tmp_path: Path) -> None:
+    empty = run(tmp_path, "usage")
+    reduce(tmp_path, "pi:one")
+
+    seen = run(tmp_path, "usage")
+
+    assert (empty.code, seen.code, run(tmp_path, "usage", "--json").code) == (3, 0, 0)
+    assert len(tool_lines(seen)) == 1
+
+
+def test_a_session_that_keeps_only_outputs_is_listed_with_their_number(tmp_path: Path) -> None:
+    reduce(tmp_path, "outputs:aaaaaa", 2)
+    reduce(tmp_path, "outputs:bbbbbb", 1, observe=True)
+    reduce(tmp_path, "pi:one", 3)
+
+    listed = run(tmp_path, "sessions", "--all").out
+    shown = run(tmp_path, "sessions", "show", "outputs:aaaaaa")
+    deleted = run(tmp_path, "sessions", "delete", "outputs:aaaaaa", "--yes")
+
+    rows = {line.split("  ")[0]: line.split("  ")[2] for line in listed.splitlines()}
+    assert {name: text.partition(",")[0] for name, text in rows.items()} == {
+        "outputs:aaaaaa": "2 outputs",
+        "outputs:bbbbbb": "1 observed output",
+        "pi:one": "0 messages",
+    }
+    assert shown.lines[0] == "this session has 2 outputs and no messages"
+    assert deleted.lines == ["deleted outputs:aaaaaa (2 outputs)"]

@@ -19,8 +19,8 @@ from compactd.core.reduce.output import LEVELS, Level
 
 ABOUT = """\
 Reads the output of a command and prints what a model needs of it: failures, errors and
-changes in full, repeated and generated text left out. Each mark says what was left out
-and prints the whole output:
+short diffs in full, repeated and generated text left out. Each mark says how much was
+left out, and which command prints the whole output:
 
   [… 1,240 lines left out, compactd reduce --expand k3f7q2-e41]
 

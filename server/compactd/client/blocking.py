@@ -124,6 +124,15 @@ class _Connection(Connection):
         with contextlib.suppress(OSError):
             self._stdin.close()
 
+    def abandon(self) -> None:
+        super().abandon()
+        # The file objects stay unclosed on purpose: closing them would write what a thread of the parent had begun
+        # to write.
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                if pipe is not None:
+                    os.close(pipe.fileno())
+
     async def output_end(self, name: OutputName, timeout_s: float) -> None:
         self._reading[name].join(timeout_s)
 
@@ -212,6 +221,13 @@ class Client(DaemonClient, Calls):
         """
         self._remembered = None
         return _run(self._running().close(timeout_s))
+
+    def abandon(self) -> None:
+        """Let go of the daemon without stopping it, in a process that was forked from the one which started it. The
+        client cannot be used afterwards, and must not be collected while the process runs.
+        """
+        self._remembered = None
+        self._running().abandon()
 
     def __enter__(self) -> Client:
         return self

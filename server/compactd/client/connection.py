@@ -112,6 +112,10 @@ class Connection(ABC):
     def close_input(self) -> None:
         """Close the daemon's stdin."""
 
+    def abandon(self) -> None:
+        """Let go of the daemon's pipes without a word to it. For a process that was forked from the daemon's client."""
+        self.is_ended = True
+
     @abstractmethod
     async def output_end(self, name: OutputName, timeout_s: float) -> None:
         """Wait at most `timeout_s` for the end of an output."""

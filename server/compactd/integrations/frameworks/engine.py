@@ -1,0 +1,184 @@
+"""One daemon for all agents of this process: started when it is needed, started again if it dies, and left alone for
+a while if that does not help.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from compactd.client import Client, DaemonGone, Json, RpcError
+
+if TYPE_CHECKING:
+    from compactd.integrations.frameworks.mirror import Mirror
+
+T = TypeVar("T")
+
+CALL_S = 10.0
+"""Seconds until a request is given up that neither compacts nor asks a model."""
+PAUSE_S = 60.0
+"""Seconds in which no request is sent to a daemon that could not be started or did not answer. Otherwise, each model
+request of an agent would wait for it.
+"""
+MAX_SESSIONS = 256
+"""The most sessions that are open in one process. The one that was used longest ago is closed; it is opened again
+when it is needed.
+"""
+_HURRY_S = 0.5
+
+
+class CompactdWarning(UserWarning):
+    """compactd could not help an agent, which goes on without it."""
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How the session of a conversation is opened. The values can be pickled and copied."""
+
+    client: str
+    """Name of the framework, which the daemon's list of sessions shows."""
+    context_window: int | None = None
+    """The model's window in tokens. None: the daemon looks it up by the model's name."""
+    compaction: Mapping[str, Json] | None = None
+    """Settings of compactions, as `session/start` takes them."""
+    working_dir: str | None = None
+    """The folder that the conversation is about. None: the process's current folder."""
+    parent_session_id: str | None = None
+    """The session of the agent that started this one as a sub-agent."""
+    persist: bool = True
+    """False: the session is kept in memory, and ends with the process."""
+    compact_s: float = 120.0
+    """Seconds until a compaction is given up. The request is then sent with the messages as they are."""
+
+
+class Engine:
+    """The daemon of this process. Get it with `engine_of`. May be used from several threads."""
+
+    def __init__(self, command: tuple[str, ...] | None) -> None:
+        self._command = command
+        self._lock = threading.RLock()
+        self._client: Client | None = None
+        self._mirrors: OrderedDict[str, Mirror] = OrderedDict()
+        self._paused_until = 0.0
+        self._is_warned = False
+
+    def mirror(self, session_id: str, options: SessionOptions) -> Mirror:
+        """Return the mirror of the conversation `session_id`. `options` matter only if it is new. Starts nothing."""
+        from compactd.integrations.frameworks.mirror import Mirror
+
+        with self._lock:
+            mirror = self._mirrors.get(session_id)
+            if mirror is None:
+                mirror = self._mirrors[session_id] = Mirror(self, session_id, options)
+            self._mirrors.move_to_end(session_id)
+            old = [self._mirrors.popitem(last=False)[1] for _ in range(len(self._mirrors) - MAX_SESSIONS)]
+        for each in old:
+            each.close()
+        return mirror
+
+    def attempt(self, work: Callable[[Client], T]) -> T | None:
+        """Return the result of `work`, which gets the running daemon's client. If anything in it fails, warn once in
+        this process and return None: an agent must not fail because of compactd.
+        """
+        if monotonic() < self._paused_until:
+            return None
+        try:
+            return work(self._started())
+        except Exception as error:
+            self._note(error)
+            return None
+
+    def demand(self, work: Callable[[Client], T]) -> T:
+        """Return the result of `work` like `attempt`, but let its errors through: for what a person asked for. Raise
+        `DaemonGone`, `RpcError` or `TimeoutError`.
+        """
+        return work(self._started())
+
+    def start_soon(self) -> None:
+        """Start the daemon in the background, so that the first model request does not wait for it."""
+        if self._client is None and monotonic() >= self._paused_until:
+            threading.Thread(target=self.attempt, args=(lambda _: None,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop the daemon. The next request starts it again. Does nothing if it does not run."""
+        with self._lock:
+            client, self._client = self._client, None
+            self._mirrors.clear()
+        if client is not None:
+            client.close(_HURRY_S)
+
+    def abandon(self) -> None:
+        """Forget the daemon without stopping it: it belongs to the process that this one was forked from."""
+        if self._client is not None:
+            self._client.abandon()
+
+    def _started(self) -> Client:
+        client = self._client
+        if client is None:
+            with self._lock:
+                client = self._client
+                if client is None:
+                    client = self._client = Client(self._command, restarts=True, on_event=_ignore)
+        return client
+
+    def _note(self, error: Exception) -> None:
+        if isinstance(error, DaemonGone | TimeoutError | OSError):
+            self._paused_until = monotonic() + PAUSE_S
+        if self._is_warned:
+            return
+        self._is_warned = True
+        text = f"compactd: {error}. The agent goes on with its messages as they are."
+        if isinstance(error, DaemonGone):
+            text += " `compactd doctor` may say more."
+        elif not isinstance(error, RpcError | TimeoutError | OSError):
+            text = (
+                f"compactd: {type(error).__name__}: {error}. The agent goes on with its messages as they are."
+            )
+        warnings.warn(text, CompactdWarning, stacklevel=2)
+
+
+def _ignore(_event: object) -> None:
+    """Events are not needed: answers say all that an adapter shows."""
+
+
+_engines: dict[tuple[str, ...] | None, Engine] = {}
+_engines_lock = threading.Lock()
+
+
+def engine_of(command: tuple[str, ...] | None = None) -> Engine:
+    """Return the engine of this process. `command`: the one that starts the daemon; None: this Python's."""
+    with _engines_lock:
+        engine = _engines.get(command)
+        if engine is None:
+            engine = _engines[command] = Engine(command)
+        return engine
+
+
+def close_engines() -> None:
+    """Stop the daemons of this process."""
+    with _engines_lock:
+        engines = tuple(_engines.values())
+        _engines.clear()
+    for engine in engines:
+        engine.close()
+
+
+def _forget_parents() -> None:
+    """After a fork, in the child: its daemons are the parent's, and locks may be held by threads that are not here."""
+    global _engines_lock
+    _engines_lock = threading.Lock()
+    for engine in _engines.values():
+        engine.abandon()
+    _engines.clear()
+
+
+atexit.register(close_engines)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents)

@@ -1,0 +1,497 @@
+"""A session of the daemon that follows a conversation which a framework holds.
+
+Before each model request, the framework's adapter gives the whole history. What is new is appended. If older messages
+were changed or removed, the session goes back to the last message that is still the same, and continues from there on
+a new branch; the old branch stays in the journal.
+
+A message's id is a digest of the message and all that came before it. So the same history has the same ids in every
+process, and two histories have the same ids up to their first difference.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from compactd.client import Client, Interrupted, Json, RpcError
+from compactd.integrations.frameworks import recall
+from compactd.integrations.frameworks.engine import CALL_S, SessionOptions
+from compactd.protocol.wire import (
+    AppendResult,
+    EndResult,
+    ErrorResult,
+    ReduceResult,
+    RequestError,
+    StartResult,
+    StateResult,
+)
+
+if TYPE_CHECKING:
+    from compactd.integrations.frameworks.engine import Engine
+
+T = TypeVar("T")
+
+MAX_BATCH = 4_000_000
+"""Bytes of messages in one request. A long history comes in several."""
+
+_SESSION_NOT_FOUND = 1001
+_CANNOT_FIT = 1008
+
+NeutralMessage = dict[str, Json]
+"""A message in the protocol's neutral form, without an id."""
+
+
+class ShownMessage(Struct, frozen=True):
+    """A message of the view that the history does not have in this form: a summary, or a changed message."""
+
+    role: str
+    content: Raw
+    """A string or blocks, in the neutral form."""
+    index: int | None = None
+    """The message of the history that it replaces; None if it replaces none."""
+    is_summary: bool = False
+
+    def blocks(self) -> list[dict[str, Json]]:
+        """Return the content as blocks. O(length)."""
+        content = msgspec.json.decode(self.content)
+        return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All messages of a conversation, oldest first, as an adapter reads them."""
+
+    keys: Sequence[Hashable]
+    """For each message, a value that is equal as long as the message says the same."""
+    encode: Callable[[int], NeutralMessage]
+    """Returns the message at an index in the neutral form. Called for new messages only. A `usage` in it is the
+    provider's report on the request that this message answers.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a model request contains beside its messages."""
+
+    model: str | None = None
+    """`provider/id`; None if it is not known."""
+    context_window: int | None = None
+    system_prompt: str = ""
+    tools_key: Hashable = ()
+    """A value that is equal as long as the tools are the same."""
+    tools: Callable[[], Sequence[Json]] = field(default=tuple, compare=False)
+    """Returns the tools, in any format that `session/start` takes. Called if they changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the next model request shall contain."""
+
+    items: Sequence[int | ShownMessage]
+    """Its messages: indices of the history for those that stay as they are."""
+    is_whole: bool
+    """True if the items are the whole history, unchanged."""
+    max_output_tokens: int | None = None
+    """The most output tokens that the request may ask for; None if that is not known."""
+
+
+class Mirror:
+    """The session of one conversation. Each method takes the mirror's lock: several agents and threads may use one
+    conversation, and each gets the view of its own history.
+
+    Methods that return None could not reach the daemon; the engine has warned.
+    """
+
+    def __init__(self, engine: Engine, name: str, options: SessionOptions) -> None:
+        """`name`: the framework's id of the conversation. Nothing is opened yet."""
+        self.name = name
+        self._engine = engine
+        self._options = options
+        self._lock = threading.RLock()
+        self._forget()
+
+    # --- before and after a model request ---------------------------------------------------------------
+
+    def prepare(self, history: History, setup: Setup) -> View | None:
+        """Append what is new, compact if that is due, and return what the next request shall contain.
+
+        O(messages) comparisons; everything else depends on what is new, unless the view changed.
+        """
+        return self._attempt(lambda client: self._prepared(client, history, setup))
+
+    def record(self, history: History, setup: Setup | None = None) -> bool | None:
+        """Append what is new. Return True. For the end of a run: the answer is then in the session."""
+        return self._attempt(
+            lambda client: self._synced(client, history, setup or self._setup or Setup()) or True
+        )
+
+    def failed(self, error: RequestError) -> ErrorResult | None:
+        """Report a failed request. If the result has `retry`, call `prepare` and send the request again."""
+        session = self._session
+        if session is None:
+            return None
+        return self._attempt(
+            lambda client: client.turn_error(
+                session_id=session, error=error, timeout_s=self._options.compact_s
+            )
+        )
+
+    # --- tool outputs and the past ----------------------------------------------------------------------
+
+    def reduce(
+        self,
+        name: str,
+        arguments: Mapping[str, Json],
+        content: str,
+        *,
+        call_id: str | None = None,
+        is_error: bool = False,
+        level: str | None = None,
+        observe: bool = False,
+    ) -> ReduceResult | None:
+        """Return a shorter text for a tool's output, as `session/reduce` does."""
+        return self._attempt(
+            lambda client: client.ask(
+                "session/reduce",
+                {
+                    "session_id": self._opened(client),
+                    "name": name,
+                    "arguments": arguments,
+                    "content": content,
+                    "call_id": call_id,
+                    "is_error": is_error,
+                    "level": level,
+                    "observe": observe,
+                },
+                ReduceResult,
+                timeout_s=CALL_S,
+            )
+        )
+
+    def recall(self, query: str, entry_ids: Sequence[str]) -> str:
+        """Return what was said earlier, as a text for the model: the messages `entry_ids`, or those that `query` finds."""
+        text = self._attempt(lambda client: recall.answer(client, self._opened(client), query, entry_ids))
+        return recall.UNREACHABLE if text is None else text
+
+    def state(self) -> StateResult:
+        """Return how full the context is, what was billed, and the compactions. Raise the errors of `Client.call`."""
+        return self._demand(
+            lambda client: client.agent_state(session_id=self._opened(client), timeout_s=CALL_S)
+        )
+
+    def undo(self, *, force: bool = False) -> None:
+        """Undo the last compaction or prune: the next request has the messages again. Raise `RpcError` if there is
+        none, or if the messages would not fit the window; `force` undoes it anyway, and the next request compacts
+        again.
+        """
+        self._demand(
+            lambda client: client.session_undo(session_id=self._opened(client), force=force, timeout_s=CALL_S)
+        )
+
+    def close(self) -> None:
+        """Close the session at the daemon. It is opened again when it is needed."""
+        with self._lock:
+            session = self._session
+            self._forget()
+        if session is not None:
+            self._engine.attempt(lambda client: client.session_close(session_id=session, timeout_s=CALL_S))
+
+    # --- the session ------------------------------------------------------------------------------------
+
+    def _attempt(self, work: Callable[[Client], T]) -> T | None:
+        return self._engine.attempt(lambda client: self._locked(client, work))
+
+    def _demand(self, work: Callable[[Client], T]) -> T:
+        return self._engine.demand(lambda client: self._locked(client, work))
+
+    def _locked(self, client: Client, work: Callable[[Client], T]) -> T:
+        """Do `work` under the lock. If the daemon died or lost the session, open it again and do it once more."""
+        with self._lock:
+            try:
+                return work(client)
+            except (RpcError, Interrupted) as error:
+                if isinstance(error, RpcError) and error.code != _SESSION_NOT_FOUND:
+                    raise
+                self._forget()
+                return work(client)
+            except Exception:
+                # What the daemon has is not known any more.
+                self._forget()
+                raise
+
+    def _forget(self) -> None:
+        self._session: str | None = None
+        self._setup: Setup | None = None
+        self._keys: list[Hashable] = []
+        self._ids: list[str] = []
+        self._entries: dict[str, str] = {}
+        self._leaf: str | None = None
+        self._has_pending_calls = False
+        self._is_begun = False
+        self._epoch = -1
+        self._items: list[int | ShownMessage] | None = None
+        self._items_cover = 0
+
+    def _opened(self, client: Client) -> str:
+        if self._session is None:
+            self._open(client, self.name, Setup())
+        assert self._session is not None
+        return self._session
+
+    def _open(self, client: Client, session_id: str, setup: Setup) -> None:
+        options = self._options
+        about: dict[str, Json] = {
+            "context_window": setup.context_window or options.context_window,
+            "system_prompt": setup.system_prompt or None,
+            "tools": list(setup.tools()) or None,
+            "model": setup.model,
+            "working_dir": options.working_dir or os.getcwd(),  # noqa: PTH109 - a text for the wire
+            "compaction": options.compaction,
+            "durability": "os",
+            "parent_session_id": options.parent_session_id,
+            "client": {"name": options.client, "version": "1"},
+        }
+        given = {"session_id": session_id, "persist": options.persist, **about}
+        started = client.ask("session/start", given, StartResult, timeout_s=CALL_S)
+        if started.read_only:
+            # Another process has the session. A copy in memory serves this one.
+            client.session_close(session_id=session_id, timeout_s=CALL_S)
+            started = client.ask("session/start", {"persist": False, **about}, StartResult, timeout_s=CALL_S)
+        self._forget()
+        self._session, self._setup = started.session_id, setup
+        if started.resumed:
+            self._read_entries(client)
+
+    def _read_entries(self, client: Client) -> None:
+        """Learn which messages a stored session has. O(its messages)."""
+        raw = client.ask("session/history", {"session_id": self._session}, Raw)
+        for entry in msgspec.json.decode(raw, type=_HistoryPage).entries:
+            if entry.message is UNSET or entry.message.id is None:
+                continue
+            self._entries[entry.message.id] = entry.entry_id
+            if entry.in_context:
+                self._leaf = entry.message.id
+
+    def _configure(self, client: Client, setup: Setup) -> None:
+        """Give the session what changed of `setup`."""
+        old = self._setup
+        if setup == old:
+            return
+        assert old is not None
+        given: dict[str, Json] = {"session_id": self._session}
+        if setup.model and setup.model != old.model:
+            given["model"] = setup.model
+        window = setup.context_window or self._options.context_window
+        if window and (setup.context_window != old.context_window or "model" in given):
+            given["context_window"] = window
+        if setup.system_prompt != old.system_prompt:
+            given["system_prompt"] = setup.system_prompt
+        if setup.tools_key != old.tools_key:
+            given["tools"] = list(setup.tools())
+        client.ask("session/start", given, StartResult, timeout_s=CALL_S)
+        self._setup = setup
+
+    # --- the history ------------------------------------------------------------------------------------
+
+    def _synced(self, client: Client, history: History, setup: Setup) -> None:
+        """Make the session's branch say what `history` says."""
+        if self._session is None:
+            self._open(client, self.name, setup)
+        self._configure(client, setup)
+        same = _common(self._keys, history.keys)
+        if same == len(history.keys) == len(self._keys):
+            return
+        new = _Encoded.of(history, same, self._ids[same - 1] if same else "")
+        ids = [*self._ids[:same], *new.ids]
+        if ids:
+            self._choose_session(client, ids[0], setup)
+            self._go_to(client, ids)
+            self._append(client, new.from_index(self._stored(ids)))
+        self._keys, self._ids = list(history.keys), ids
+
+    def _choose_session(self, client: Client, first_id: str, setup: Setup) -> None:
+        """Have a session open that is empty or begins with the message `first_id`."""
+        for name in (self.name, f"{self.name}:{first_id[:8]}"):
+            if not self._entries or first_id in self._entries:
+                return
+            if name != self._session:
+                client.session_close(session_id=self._opened(client), timeout_s=CALL_S)
+                self._open(client, name, setup)
+
+    def _stored(self, ids: Sequence[str]) -> int:
+        """Return how many of `ids` the session has. An id stands for all messages before it, too."""
+        count = len(ids)
+        while count > 0 and ids[count - 1] not in self._entries:
+            count -= 1
+        return count
+
+    def _go_to(self, client: Client, ids: Sequence[str]) -> None:
+        """Go back to the last of `ids` that the session has, unless it stands there."""
+        stored = self._stored(ids)
+        if stored == 0 or self._leaf == ids[stored - 1]:
+            return
+        entry_id = self._entries[ids[stored - 1]]
+        client.session_branch(session_id=self._opened(client), entry_id=entry_id, timeout_s=CALL_S)
+        self._leaf = ids[stored - 1]
+        self._items, self._is_begun, self._has_pending_calls = None, False, False
+
+    def _append(self, client: Client, new: _Encoded) -> None:
+        messages = list(zip(new.ids, new.messages, new.roles, new.usages, strict=True))
+        if self._is_begun and messages and messages[0][2] == "assistant":
+            # The answer to the last request, and the results of its tools.
+            stop = 1
+            while stop < len(messages) and messages[stop][2] == "tool":
+                stop += 1
+            self._send(client, "turn/end", messages[:stop], EndResult)
+            messages = messages[stop:]
+        while messages:
+            size, stop = 0, 0
+            while stop < len(messages) and size < MAX_BATCH:
+                size += len(messages[stop][1])
+                stop += 1
+            self._send(client, "session/append", messages[:stop], AppendResult)
+            messages = messages[stop:]
+
+    def _send(
+        self,
+        client: Client,
+        method: str,
+        messages: Sequence[tuple[str, bytes, str, Json]],
+        result_type: type[AppendResult] | type[EndResult],
+    ) -> None:
+        params: dict[str, Json] = {
+            "session_id": self._session,
+            "messages": [Raw(b'{"id":"%b",%b' % (id_.encode(), body[1:])) for id_, body, _, _ in messages],
+        }
+        usages = [usage for _, _, role, usage in messages if role == "assistant"]
+        if usages and usages[-1]:
+            params["usage"] = usages[-1]
+        result = client.ask(method, params, result_type, timeout_s=self._options.compact_s)
+        for (id_, *_), entry_id in zip(messages, result.entry_ids, strict=True):
+            self._entries[id_] = entry_id
+        self._leaf = messages[-1][0]
+        self._has_pending_calls = bool(result.pending_calls)
+        if method == "turn/end":
+            self._is_begun = False
+
+    # --- the view ---------------------------------------------------------------------------------------
+
+    def _prepared(self, client: Client, history: History, setup: Setup) -> View:
+        self._synced(client, history, setup)
+        count = len(history.keys)
+        if count == 0:
+            return View((), is_whole=True)
+        session = self._opened(client)
+        most: int | UnsetType = UNSET
+        try:
+            begun = client.turn_begin(session_id=session, timeout_s=self._options.compact_s)
+            epoch, most = begun.token_usage.epoch, begun.max_output_tokens
+        except RpcError as error:
+            if error.code != _CANNOT_FIT:
+                raise
+            epoch = -1
+        self._is_begun = True
+        limit = None if most is UNSET else most
+        if epoch == 1 and not self._has_pending_calls:
+            return View(range(count), is_whole=True, max_output_tokens=limit)
+        if self._items is None or epoch != self._epoch or self._has_pending_calls:
+            self._items = self._read_view(client, history)
+            self._epoch = -1 if self._has_pending_calls else epoch
+        else:
+            self._items.extend(range(self._items_cover, count))
+        self._items_cover = count
+        items = tuple(self._items)
+        is_whole = len(items) == count and all(at == item for at, item in enumerate(items))
+        return View(items, is_whole=is_whole, max_output_tokens=limit)
+
+    def _read_view(self, client: Client, history: History) -> list[int | ShownMessage]:
+        """Ask for the view. O(its text)."""
+        context = client.session_context(session_id=self._opened(client), timeout_s=CALL_S)
+        places = {id_: index for index, id_ in enumerate(self._ids)}
+        items: list[int | ShownMessage] = []
+        for raw in context.messages:
+            shown = msgspec.json.decode(raw, type=_ContextMessage)
+            index = places.get(shown.id or "")
+            if index is not None and bytes(shown.content) == msgspec.json.encode(
+                history.encode(index)["content"]
+            ):
+                items.append(index)
+                continue
+            is_summary = shown.meta is not None and shown.meta.type == "compaction_summary"
+            items.append(ShownMessage(shown.role, shown.content, index, is_summary))
+        return items
+
+
+class _Meta(Struct, frozen=True):
+    type: str | None = None
+
+
+class _ContextMessage(Struct, frozen=True):
+    role: str
+    content: Raw
+    id: str | None = None
+    meta: _Meta | None = None
+
+
+class _Identified(Struct, frozen=True):
+    id: str | None = None
+
+
+class _HistoryEntry(Struct, frozen=True):
+    entry_id: str
+    in_context: bool = False
+    message: _Identified | UnsetType = UNSET
+
+
+class _HistoryPage(Struct, frozen=True):
+    entries: list[_HistoryEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """Messages of a history from the index `start` on, as they are sent."""
+
+    start: int
+    ids: list[str]
+    messages: list[bytes]
+    roles: list[str]
+    usages: list[Json]
+
+    @staticmethod
+    def of(history: History, start: int, before: str) -> _Encoded:
+        """Encode the messages from `start` on. `before`: the id of the message before them. O(their text)."""
+        new = _Encoded(start, [], [], [], [])
+        for index in range(start, len(history.keys)):
+            neutral = history.encode(index)
+            new.usages.append(neutral.pop("usage", None))
+            new.roles.append(str(neutral["role"]))
+            body = msgspec.json.encode(neutral)
+            digest = blake2b(before.encode(), digest_size=12)
+            digest.update(body)
+            before = digest.hexdigest()
+            new.ids.append(before)
+            new.messages.append(body)
+        return new
+
+    def from_index(self, index: int) -> _Encoded:
+        """Return the messages from `index` of the history on."""
+        at = max(0, index - self.start)
+        return _Encoded(index, self.ids[at:], self.messages[at:], self.roles[at:], self.usages[at:])
+
+
+def _common(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
+    """Return how many keys at the beginning are equal. O(keys)."""
+    count = len(old)
+    if count <= len(new) and old == new[:count]:
+        return count
+    for index, (one, other) in enumerate(zip(old, new, strict=False)):
+        if one != other:
+            return index
+    return min(len(old), len(new))

@@ -203,7 +203,9 @@ class Mirror:
         request compacts again.
         """
         self._demand(
-            lambda client: client.session_undo(session_id=self._opened(client), force=force, timeout_s=self._options.call_s)
+            lambda client: client.session_undo(
+                session_id=self._opened(client), force=force, timeout_s=self._options.call_s
+            )
         )
 
     def close(self) -> None:
@@ -212,7 +214,9 @@ class Mirror:
             session = self._session
             self._forget()
         if session is not None:
-            self._engine.attempt(lambda client: client.session_close(session_id=session, timeout_s=self._options.call_s))
+            self._engine.attempt(
+                lambda client: client.session_close(session_id=session, timeout_s=self._options.call_s)
+            )
 
     # --- the session ------------------------------------------------------------------------------------
 
@@ -276,7 +280,9 @@ class Mirror:
         if started.read_only:
             # Another process has the session. A copy in memory serves this one.
             client.session_close(session_id=session_id, timeout_s=self._options.call_s)
-            started = client.ask("session/start", {"persist": False, **about}, StartResult, timeout_s=self._options.call_s)
+            started = client.ask(
+                "session/start", {"persist": False, **about}, StartResult, timeout_s=self._options.call_s
+            )
         self._forget()
         self._session, self._setup = started.session_id, setup
         self._give_window(client, started, setup)
@@ -358,7 +364,9 @@ class Mirror:
         if stored == 0 or self._leaf == ids[stored - 1]:
             return
         entry_id = self._entries[ids[stored - 1]]
-        client.session_branch(session_id=self._opened(client), entry_id=entry_id, timeout_s=self._options.call_s)
+        client.session_branch(
+            session_id=self._opened(client), entry_id=entry_id, timeout_s=self._options.call_s
+        )
         self._leaf = ids[stored - 1]
         self._items, self._is_begun, self._has_pending_calls = None, False, False
 

@@ -23,6 +23,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from compactd.client.events import own_command
 from compactd.integrations.frameworks.engine import CompactdWarning, engine_of
 from compactd.integrations.frameworks.langchain import CompactdMiddleware, compactd_summarizer
 from tests.frameworks.langchain import agents
@@ -106,7 +107,7 @@ def test_a_deep_agent_has_no_second_summary() -> None:
 def test_an_unknown_window_is_found_by_rejections(
     model: Callable[[Provider], Any], most_rejections: int
 ) -> None:
-    """Chat Completions names the window in the first one. Responses never does, so each is answered anew."""
+    """Chat Completions names the window in the first one. Responses never does, so each cycle has one."""
     with Provider() as provider:
         name = f"unknown-{uuid4().hex}"
         unknown = model(provider).model_copy(update={"profile": None, "model_name": name})
@@ -231,6 +232,26 @@ def test_an_agent_without_a_daemon_goes_on_with_one_warning() -> None:
     assert result["messages"][-1].content == "done"
     assert len(model.seen[-1]) == 11
     assert sum(each.category is CompactdWarning for each in caught) == 1
+
+
+def test_a_message_that_cannot_be_read_is_named_with_the_versions_that_can() -> None:
+    class Renamed(HumanMessage):
+        """A message as a later version might have it."""
+
+        @property
+        def additional_kwargs(self) -> dict[str, Any]:  # type: ignore[override]
+            raise AttributeError("'HumanMessage' object has no attribute 'additional_kwargs'")
+
+    model = reads(2)
+    middleware = CompactdMiddleware(context_window=WINDOW, command=[*own_command()])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        agent = create_agent(model, [read], middleware=[middleware])
+        result = agent.invoke({"messages": [Renamed("Read the files.")]})
+    assert result["messages"][-1].content == "done"
+    (warning,) = [str(each.message) for each in caught if each.category is CompactdWarning]
+    assert "has no attribute 'additional_kwargs'" in warning
+    assert "tested with langchain 1.5" in warning
 
 
 def test_an_interrupt_is_resumed() -> None:

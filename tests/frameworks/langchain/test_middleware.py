@@ -250,7 +250,7 @@ def test_a_message_that_cannot_be_read_is_named_with_the_versions_that_can() -> 
         result = agent.invoke({"messages": [Renamed("Read the files.")]})
     assert result["messages"][-1].content == "done"
     (warning,) = [str(each.message) for each in caught if each.category is CompactdWarning]
-    assert "has no attribute 'additional_kwargs'" in warning
+    assert "AttributeError" in warning
     assert "tested with langchain 1.5" in warning
 
 

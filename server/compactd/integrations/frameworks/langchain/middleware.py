@@ -95,9 +95,8 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             working_dir: The folder that the conversation is about. Default: the current folder.
             persist: False: keep sessions in memory only.
             command: The command that starts the daemon. Default: this Python's `compactd serve`.
-            name: The middleware's name. deepagents puts a middleware in the place of its own of the same
-            name:
-                `name="SummarizationMiddleware"`.
+            name: The middleware's name. For deepagents: `SummarizationMiddleware`, the name of its own, which
+                this one then replaces.
         """
         super().__init__()
         session = SessionOptions(

@@ -5,6 +5,7 @@ alone for a while if that does not help.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import warnings
@@ -118,7 +119,7 @@ class Engine:
     def start_soon(self) -> None:
         """Start the daemon in the background, so that the first model request does not wait for it."""
         if self._client is None and monotonic() >= self._paused_until:
-            threading.Thread(target=self.attempt, args=(lambda _: None,), daemon=True).start()
+            threading.Thread(target=self._start_quietly, daemon=True).start()
 
     def close(self) -> None:
         """Stop the daemon. The next request starts it again. Does nothing if it does not run."""
@@ -132,6 +133,11 @@ class Engine:
         """Forget the daemon without stopping it: it belongs to the process that this one was forked from."""
         if self._client is not None:
             self._client.abandon()
+
+    def _start_quietly(self) -> None:
+        # If it fails, the next request tries again and warns.
+        with contextlib.suppress(Exception):
+            self._started()
 
     def _started(self) -> Client:
         client = self._client

@@ -214,6 +214,22 @@ class Mirror:
         if session is not None:
             self._engine.attempt(lambda client: client.session_close(session_id=session, timeout_s=CALL_S))
 
+    def delete(self) -> None:
+        """Delete the session and its journal. Later calls begin a new one."""
+        with self._lock:
+            names = {self.name, self._session or self.name}
+            self._forget()
+
+        def deleted(client: Client) -> None:
+            for name in names:
+                try:
+                    client.session_delete(session_id=name, timeout_s=CALL_S)
+                except RpcError as error:
+                    if error.code != _SESSION_NOT_FOUND:
+                        raise
+
+        self._engine.attempt(deleted)
+
     # --- the session ------------------------------------------------------------------------------------
 
     def _attempt(self, work: Callable[[Client], T]) -> T | None:

@@ -1,0 +1,315 @@
+"""What this process knows about the conversations of its sessions: their items, and the views that were handed out.
+
+Objects that users hold have options only; they look the conversation up each time. All functions here block.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+from compactd.integrations.frameworks.engine import Engine, SessionOptions, engine_of
+from compactd.integrations.frameworks.failures import MAX_ATTEMPTS, request_error
+from compactd.integrations.frameworks.mirror import Mirror, Setup, ShownMessage
+from compactd.integrations.frameworks.openai_agents.items import Item, Log, as_sent, fields_of, is_summary
+from compactd.integrations.frameworks.openai_agents.store import NOTHING, FileStore, Stored
+
+CLIENT = "openai-agents"
+MAX_CONVERSATIONS = 256
+"""The most conversations that a process remembers. The one that was used longest ago is forgotten: its views are then
+recognised no more, and it is read from its store again.
+"""
+_MAX_VIEWS = 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a session or a filter was made with. Can be pickled and copied."""
+
+    session: SessionOptions
+    session_id: str | None
+    """None: one conversation for each first message, in memory only."""
+    model: str | None = None
+    """`provider/id`. None: as the agent says."""
+    command: tuple[str, ...] | None = None
+    store: FileStore | None = None
+    """Where the conversation's items are, if any process can read them without help."""
+
+    def conversation(self, items: Sequence[Item] = ()) -> Conversation:
+        """Return the conversation; without a session id, that which begins with the first of `items`."""
+        if self.session_id is not None:
+            return conversation(f"{CLIENT}:{self.session_id}", self)
+        first = Log.of(items[:1]).keys
+        digest = blake2b(repr(first).encode("utf-8", "replace"), digest_size=8).hexdigest()
+        return conversation(f"{CLIENT}:run:{digest}", replace(self, session=replace(self.session, persist=False)))
+
+
+@dataclass(frozen=True, slots=True)
+class _HandedView:
+    """A view that `get_items` returned. A run's input begins with it, and means the whole conversation."""
+
+    sent: list[Item]
+    """Its items, as the SDK sends them. Private copies."""
+    places: list[int | None]
+    """Where each of them is in `log`; None for those that are not, such as a summary."""
+    log: Log
+    """The items that it stands for."""
+
+    def whole(self, items: list[Item]) -> Log | None:
+        """Return the whole conversation if `items` begins with this view. Items that the view keeps are those of
+        `items`. O(items).
+        """
+        count = len(self.sent)
+        if items[:count] != self.sent:
+            return None
+        own = self.log.items.copy()
+        for place, item in zip(self.places, items, strict=False):
+            if place is not None:
+                own[place] = item
+        return Log(own, self.log.starts, self.log.keys).extended(items[count:])
+
+
+@dataclass
+class Request:
+    """One model request, until it is answered."""
+
+    conversation: Conversation
+    mirror: Mirror
+    log: Log
+    """The whole conversation, this request's new items included."""
+    setup: Setup
+    agent: str
+    sent: list[Item] = field(default_factory=list)
+    """What the request contains."""
+    max_tokens: int | None = None
+    """The most output tokens that it may ask for, if that is known."""
+    attempts: int = 1
+
+    def prepare(self) -> list[Item]:
+        """Return the items that the request shall contain."""
+        view = self.mirror.prepare(self.log.history(self.conversation.usage_of(self.mirror, self.log)), self.setup)
+        self.conversation.note_sent(self.mirror, self.log)
+        self.sent = self.log.items if view is None or view.is_whole else self.log.shown(view.items)
+        return list(self.sent)
+
+    def is_of(self, items: Any) -> bool:
+        """Return whether these are the items that were prepared for this request. The SDK may leave out some."""
+        if not isinstance(items, list) or not items:
+            return False
+        own = set(map(id, self.sent))
+        return all(id(item) in own for item in items)
+
+    def failed(self, error: Exception) -> list[Item] | None:
+        """Report that the provider rejected the request. Return the items to send instead; None: give up."""
+        return self.rejected(request_error(error))
+
+    def rejected(self, error: Any) -> list[Item] | None:
+        """Like `failed`, for an error in the form of `turn/error`."""
+        if self.attempts >= MAX_ATTEMPTS:
+            return None
+        self.attempts += 1
+        told = self.mirror.failed(error)
+        if told is None or not told.retry:
+            return None
+        self.max_tokens = told.max_output_tokens or self.max_tokens
+        return self.prepare()
+
+    def answered(self, usage: dict[str, Any] | None) -> None:
+        """Keep the provider's report, for the answer's message."""
+        if usage and self.log.keys:
+            self.conversation.note_usage(self.mirror, self.log, usage)
+
+
+class Conversation:
+    """A conversation in this process. May be used from several threads."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        """`name`: the daemon's name of the session."""
+        self.name = name
+        self._options = options
+        self._lock = threading.RLock()
+        self._stored = NOTHING
+        self._log = Log.of(())
+        self._views: deque[_HandedView] = deque(maxlen=_MAX_VIEWS)
+        self._first: Hashable = None
+        self._sent: list[Hashable] = []
+        self._setup: Setup | None = None
+        self._usages: dict[str, tuple[int, Hashable, dict[str, Any]]] = {}
+        self._tools: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
+
+    @property
+    def engine(self) -> Engine:
+        """Return the daemon of this process."""
+        return engine_of(self._options.command)
+
+    @property
+    def mirror(self) -> Mirror:
+        """Return the daemon's session."""
+        return self.engine.mirror(self.name, self._options.session)
+
+    # --- stored items -----------------------------------------------------------------------------------
+
+    @property
+    def stored(self) -> Stored:
+        """Return what was last read from the store."""
+        return self._stored
+
+    def take(self, stored: Stored) -> Log:
+        """Learn what the store has. O(new items)."""
+        with self._lock:
+            same = len(self._stored.texts)
+            if stored.texts[:same] == self._stored.texts:
+                if len(stored.texts) > same:
+                    self._log = self._log.extended(map(json.loads, stored.texts[same:]))
+            else:
+                self._log = Log.of(map(json.loads, stored.texts))
+            self._stored = stored
+            self._first = self._log.keys[0] if self._log.keys else None
+            return self._log
+
+    def view(self, stored: Stored) -> list[Item]:
+        """Return the compacted view of the stored items. They are new objects."""
+        log = self.take(stored)
+        if not log.items:
+            return []
+        fresh = Log([json.loads(text) for text in stored.texts], log.starts, log.keys)
+        view = self.mirror.prepare(log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup())
+        self.note_sent(self.mirror, log)
+        if view is None or view.is_whole:
+            return fresh.items
+        kept = [item for item in view.items if not _is_missing_result(item)]
+        if kept == list(range(len(log.keys))):
+            return fresh.items
+        places = {id(item): place for place, item in enumerate(log.items)}
+        shown = log.shown(kept)
+        self._views.append(
+            _HandedView([as_sent(item) for item in shown], [places.get(id(item)) for item in shown], log)
+        )
+        return fresh.shown(kept)
+
+    def record(self, stored: Stored) -> None:
+        """Append to the daemon's session what was stored, unless a run has taken the session elsewhere: then the next
+        view does it.
+        """
+        log = self.take(stored)
+        with self._lock:
+            sent = self._sent
+            if log.keys[: len(sent)] != sent or not log.keys:
+                return
+        self.mirror.record(log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup())
+        self.note_sent(self.mirror, log)
+
+    def clear(self) -> None:
+        """Forget the conversation, and delete the daemon's session."""
+        mirror = self.mirror
+        with self._lock:
+            self._stored, self._log, self._first, self._sent = NOTHING, Log.of(()), None, []
+            self._views.clear()
+            self._usages.clear()
+        mirror.delete()
+
+    def _own_setup(self) -> Setup:
+        return Setup(model=self._options.model)
+
+    # --- requests ---------------------------------------------------------------------------------------
+
+    def request(self, items: list[Item], setup: Setup, agent: str) -> Request:
+        """Return the request that the SDK would make with `items`."""
+        log = self._whole(items)
+        with self._lock:
+            if self._first is None and log.keys:
+                self._first = log.keys[0]
+            is_own = not log.keys or log.keys[0] == self._first
+            if is_own:
+                self._setup = setup
+        mirror = self.mirror if is_own else self._other(log)
+        return Request(self, mirror, log, setup, agent)
+
+    def _whole(self, items: list[Item]) -> Log:
+        """Return the items with the whole conversation in the place of a view of it."""
+        log = self._expanded(items)
+        if log is None and items and is_summary(fields_of(items[0])) and self._options.store is not None:
+            # A run that was stored with a view, and goes on in another process.
+            self.view(self._options.store.read_all(self._stored))
+            log = self._expanded(items)
+        return Log.of(items) if log is None else log
+
+    def _expanded(self, items: list[Item]) -> Log | None:
+        return next((log for view in reversed(self._views) if (log := view.whole(items)) is not None), None)
+
+    def _other(self, log: Log) -> Mirror:
+        """Return the session of a conversation that begins otherwise: of an agent that is used as a tool, or after a
+        handoff that rewrote the history.
+        """
+        digest = blake2b(repr(log.keys[0]).encode("utf-8", "replace"), digest_size=6).hexdigest()
+        options = replace(self._options.session, parent_session_id=self.name)
+        return self.engine.mirror(f"{self.name}/{digest}", options)
+
+    def note_sent(self, mirror: Mirror, log: Log) -> None:
+        """Remember what the daemon's session has."""
+        if mirror.name == self.name:
+            with self._lock:
+                self._sent = list(log.keys)
+
+    def note_usage(self, mirror: Mirror, log: Log, usage: dict[str, Any]) -> None:
+        """Remember the report on a request that ended with the last message of `log`."""
+        with self._lock:
+            self._usages[mirror.name] = (len(log.keys), log.keys[-1], usage)
+
+    def usage_of(self, mirror: Mirror, log: Log) -> Any:
+        """Return a function from the index of a message to the report on the request that it answers."""
+        found = self._usages.get(mirror.name)
+
+        def at(index: int) -> dict[str, Any] | None:
+            if found is None or index != found[0] or log.keys[index - 1] != found[1]:
+                return None
+            return found[2]
+
+        return at
+
+    def note_tools(self, agent: str, tools: Sequence[Any], handoffs: Sequence[Any]) -> None:
+        """Remember the tools and handoffs that an agent's request had."""
+        self._tools[agent] = (tools, handoffs)
+
+    def tools_of(self, agent: str) -> tuple[Sequence[Any], Sequence[Any]] | None:
+        """Return the tools and handoffs of the agent's last request."""
+        return self._tools.get(agent)
+
+
+def _is_missing_result(item: int | ShownMessage) -> bool:
+    """Return whether the daemon wrote this, for a call that has no result. The session waits for the real one."""
+    return isinstance(item, ShownMessage) and item.index is None and item.role == "tool"
+
+
+_conversations: OrderedDict[tuple[tuple[str, ...] | None, str], Conversation] = OrderedDict()
+_lock = threading.Lock()
+
+
+def conversation(name: str, options: Options) -> Conversation:
+    """Return this process's conversation `name`. `options` matter only if it is new."""
+    key = (options.command, name)
+    with _lock:
+        found = _conversations.get(key)
+        if found is None:
+            found = _conversations[key] = Conversation(name, options)
+        _conversations.move_to_end(key)
+        if len(_conversations) > MAX_CONVERSATIONS:
+            _conversations.popitem(last=False)
+    return found
+
+
+def _forget_parents() -> None:
+    """After a fork, in the child: locks may be held by threads that are not here."""
+    global _lock
+    _lock = threading.Lock()
+    _conversations.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents)

@@ -1,0 +1,450 @@
+"""Input items of the OpenAI Agents SDK as messages of the protocol, and back.
+
+Consecutive items that a model wrote (reasoning, text, calls) are one assistant message. Every other item is a message
+of its own. Items that the view keeps are the host's own objects: no item is written from its neutral form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from compactd.core.text.summary_format import LEAD
+from compactd.formats.messages.provenance import RESPONSES
+from compactd.integrations.frameworks.mirror import History, NeutralMessage, ShownMessage
+
+Item = Any
+"""An input item: a dictionary, or a pydantic model of the SDK's."""
+
+_SDKS_OWN = frozenset({"created_by", "_agents_tool_description", "_agents_tool_title"})
+"""Fields that the SDK removes when it sends a stored item (openai-agents 0.24, `strip_internal_input_item_metadata`)."""
+_ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+_NOT_ARGUMENTS = frozenset({"type", "id", "call_id", "status", "name", "namespace", "caller"})
+_NOT_OUTPUT = frozenset({"type", "id", "call_id", "status", "caller", "approval_request_id"})
+_TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+"""Items whose output may be any text. The output of others has a form that a shortened text does not have."""
+
+
+# --- a conversation as messages -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The items of a conversation, grouped into messages. Immutable: `extended` returns a new one."""
+
+    items: list[Item]
+    starts: list[int]
+    """Where each message begins in `items`."""
+    keys: list[Hashable]
+    """For each message, a value that is equal as long as its items say the same."""
+
+    @staticmethod
+    def of(items: Iterable[Item]) -> Log:
+        """Return a log of `items`. O(items and their fields)."""
+        return Log([], [], []).extended(items)
+
+    def extended(self, items: Iterable[Item]) -> Log:
+        """Return the log with `items` at its end. O(messages + fields of the new items)."""
+        log = Log(self.items.copy(), self.starts.copy(), self.keys.copy())
+        is_open = bool(log.starts) and _side(fields_of(log.items[log.starts[-1]])) == "assistant"
+        for item in items:
+            given = fields_of(item)
+            is_said = _side(given) == "assistant"
+            key = _key(given)
+            if is_said and is_open:
+                log.keys[-1] = (*log.keys[-1], key)  # type: ignore[misc]  # a tuple, as below
+            else:
+                log.starts.append(len(log.items))
+                log.keys.append((key,))
+            log.items.append(item)
+            is_open = is_said
+        return log
+
+    def message(self, index: int) -> list[Item]:
+        """Return the items of a message."""
+        stop = self.starts[index + 1] if index + 1 < len(self.starts) else len(self.items)
+        return self.items[self.starts[index] : stop]
+
+    def history(self, usage_of: Callable[[int], dict[str, Any] | None] = lambda _: None) -> History:
+        """Return the history for a mirror. `usage_of` returns the provider's report on the request that the message
+        at an index answers.
+        """
+
+        def encoded(index: int) -> NeutralMessage:
+            neutral = encode(self.message(index))
+            if neutral["role"] == "assistant" and (usage := usage_of(index)):
+                neutral["usage"] = usage
+            return neutral
+
+        return History(self.keys, encoded)
+
+    def shown(self, items: Sequence[int | ShownMessage]) -> list[Item]:
+        """Return the items of a view."""
+        return [
+            item
+            for each in items
+            for item in (
+                self.message(each)
+                if isinstance(each, int)
+                else decode(each, None if each.index is None else self.message(each.index))
+            )
+        ]
+
+
+def fields_of(item: Item) -> Mapping[str, Any]:
+    """Return the item's fields; for an object that has none, one of an unknown type."""
+    if isinstance(item, dict):
+        return item
+    if hasattr(item, "model_dump"):
+        dumped = item.model_dump(exclude_unset=True)
+        if isinstance(dumped, dict):
+            return dumped
+    return {"type": "unknown", "value": repr(item)}
+
+
+def as_sent(item: Item) -> Item:
+    """Return an item as the SDK sends it when it was stored."""
+    if isinstance(item, dict) and not _SDKS_OWN.isdisjoint(item):
+        return {name: value for name, value in item.items() if name not in _SDKS_OWN}
+    return item
+
+
+def _key(given: Mapping[str, Any]) -> Hashable:
+    # With the policy "omit", the SDK sends stored reasoning without its id.
+    left_out = _SDKS_OWN | {"id"} if given.get("type") == "reasoning" else _SDKS_OWN
+    return tuple([(name, _frozen(value)) for name, value in given.items() if name not in left_out])
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return tuple([(name, _frozen(each)) for name, each in value.items()])
+    if isinstance(value, list | tuple):
+        return tuple([_frozen(each) for each in value])
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+frozen = _frozen
+
+
+def _side(given: Mapping[str, Any]) -> str:
+    """Return whose message an item is in: the role's, `assistant`, `tool`, or `unknown`."""
+    tag = given.get("type")
+    if tag == "message" or (tag is None and "role" in given):
+        return _ROLES.get(given.get("role"), "unknown")  # type: ignore[arg-type]  # any value may be in a bad item
+    if not isinstance(tag, str) or tag == "unknown":
+        return "unknown"
+    if _result_id(given) is not None:
+        return "tool"
+    # Without an id of its call, an output must not be separated from it.
+    return "assistant"
+
+
+def _result_id(given: Mapping[str, Any]) -> str | None:
+    """Return the id of the call that an item is the result of."""
+    tag = str(given.get("type"))
+    if tag.endswith("_output"):
+        return _id(given.get("call_id"))
+    if tag == "mcp_approval_response":
+        return _id(given.get("approval_request_id"))
+    return None
+
+
+def _call_id(given: Mapping[str, Any]) -> str | None:
+    """Return the id that the result of a call names; None for an item that waits for no result."""
+    tag = str(given.get("type"))
+    if tag == "mcp_approval_request":
+        return _id(given.get("id"))
+    if tag.endswith("_output"):
+        return None
+    if tag == "function_call":
+        return _id(given.get("call_id")) or _id(given.get("id")) or "missing"
+    return _id(given.get("call_id"))
+
+
+def _id(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+# --- to the protocol ------------------------------------------------------------------------------------
+
+
+def encode(items: Sequence[Item]) -> NeutralMessage:
+    """Return the items of one message in the neutral form. Never fails: what is not known is kept unchanged, and does
+    not count as written by the user.
+    """
+    neutral = _encode([fields_of(item) for item in items])
+    try:
+        msgspec.json.encode(neutral)
+    except (UnicodeEncodeError, TypeError, OverflowError):
+        neutral = _plain(neutral)
+    return neutral
+
+
+def _encode(items: Sequence[Mapping[str, Any]]) -> NeutralMessage:
+    first = items[0]
+    side = _side(first)
+    match side:
+        case "assistant":
+            return {"role": "assistant", "content": [block for item in items for block in _said(item)]}
+        case "tool":
+            return {"role": "tool", "content": [_result(first)]}
+        case "user" | "system":
+            neutral: NeutralMessage = {"role": side, "content": _content(first.get("content"))}
+            if side == "user" and is_summary(first):
+                neutral["meta"] = {"author": "summary", "synthetic": True}
+            return neutral
+        case _:
+            meta = {"author": "unknown", "synthetic": True}
+            if "content" in first:
+                return {"role": "user", "content": _content(first["content"]), "meta": meta}
+            return {"role": "user", "content": [_opaque(first)], "meta": meta}
+
+
+def is_summary(given: Mapping[str, Any]) -> bool:
+    """Return whether an item is a summary that compactd wrote in an earlier view."""
+    content = given.get("content")
+    return given.get("role") == "user" and isinstance(content, str) and content.startswith(LEAD)
+
+
+def _content(content: Any) -> str | list[dict[str, Any]]:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list | tuple):
+        return [_part(part) for part in content]
+    return [] if content is None else [_opaque(content)]
+
+
+def _part(part: Any) -> dict[str, Any]:
+    match part:
+        case str():
+            return {"type": "text", "text": part}
+        case {"type": str(tag)} if tag in _TEXTS and isinstance(part.get(_TEXTS[tag]), str):
+            return {"type": "text", "text": part[_TEXTS[tag]]}
+        case {"type": "input_image" | "computer_screenshot", "image_url": str(url)}:
+            return _image(url)
+        case {"type": "input_file", "file_url": str(url)}:
+            return {"type": "document", "url": url, **_title(part)}
+        case {"type": "input_file", "file_data": str(url)}:
+            media, data = _data_url(url) or ("application/pdf", url)
+            return {"type": "document", "media_type": media, "data": data, **_title(part)}
+        case _:
+            return _opaque(part)
+
+
+def _title(part: Mapping[str, Any]) -> dict[str, Any]:
+    name = part.get("filename")
+    return {"title": name} if isinstance(name, str) else {}
+
+
+def _image(url: str) -> dict[str, Any]:
+    inline = _data_url(url)
+    if inline is None:
+        return {"type": "image", "url": url}
+    return {"type": "image", "media_type": inline[0], "data": inline[1]}
+
+
+def _data_url(url: str) -> tuple[str, str] | None:
+    head, comma, data = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return head[len("data:") : -len(";base64")].partition(";")[0], data
+
+
+def _said(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the blocks of an item that the model wrote."""
+    if (call_id := _call_id(item)) is not None:
+        arguments = item.get("arguments", item.get("input"))
+        if arguments is None:
+            arguments = {name: value for name, value in item.items() if name not in _NOT_ARGUMENTS}
+        name = item.get("name")
+        return [
+            {
+                "type": "tool_call",
+                "call_id": call_id,
+                "name": name if isinstance(name, str) and name else str(item["type"]),
+                "arguments": arguments,
+            }
+        ]
+    match item.get("type"):
+        case "reasoning":
+            return _reasoning(item)
+        case "image_generation_call" if isinstance(item.get("result"), str):
+            media_type = f"image/{item.get('output_format') or 'png'}"
+            return [{"type": "image", "media_type": media_type, "data": item["result"]}]
+        case "message" | None:
+            content = _content(item.get("content"))
+            return [{"type": "text", "text": content}] if isinstance(content, str) else content
+        case _:
+            return [_opaque(item)]
+
+
+def _reasoning(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    texts = [
+        part["text"]
+        for field in ("summary", "content")
+        for part in item.get(field) or ()
+        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
+    ]
+    blocks: list[dict[str, Any]] = [{"type": "thinking", "text": "\n".join(texts)}] if texts else []
+    if item.get("encrypted_content"):
+        blocks.append(_opaque(item))
+    return blocks
+
+
+def _result(item: Mapping[str, Any]) -> dict[str, Any]:
+    output = item.get("output")
+    if isinstance(output, Mapping) and output.get("type") == "computer_screenshot":
+        output = [output]
+    if not isinstance(output, str):
+        parts = output if isinstance(output, list | tuple) else ()
+        if parts and all(isinstance(part, Mapping) and _part(part)["type"] != "opaque" for part in parts):
+            output = [_part(part) for part in parts]
+        else:
+            rest = {name: value for name, value in item.items() if name not in _NOT_OUTPUT}
+            output = json.dumps(rest.get("output", rest), default=repr)
+    result = {"type": "tool_result", "call_id": _result_id(item) or "", "content": output}
+    if item.get("status") in ("failed", "incomplete"):
+        result["is_error"] = True
+    return result
+
+
+def _opaque(value: Any) -> dict[str, Any]:
+    return {"type": "opaque", "provider": RESPONSES, "raw": value}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that can be sent as JSON in UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_plain(str(name)): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return float(value) if abs(value) < 10**300 else repr(value)
+    return value if isinstance(value, int | float | None) else repr(value)
+
+
+# --- and back -------------------------------------------------------------------------------------------
+
+
+def decode(shown: ShownMessage, original: Sequence[Item] | None) -> list[Item]:
+    """Return the items for a message that the view shows in another form. `original`: the items that it replaces."""
+    blocks = shown.blocks()
+    if original is None:
+        return _new_items(shown.role, blocks)
+    if shown.role == "assistant":
+        return _said_again(blocks, original)
+    item = fields_of(original[0])
+    if shown.role == "tool":
+        if item.get("type") not in _TEXT_OUTPUTS or not blocks:
+            return list(original)
+        return [{**item, "output": _output(blocks[0].get("content"))}]
+    return [{**item, "content": _parts(blocks)}]
+
+
+def _said_again(blocks: Sequence[Mapping[str, Any]], original: Sequence[Item]) -> list[Item]:
+    """Return the items of an assistant message with the texts and arguments of `blocks`. Items that these blocks do
+    not contain are left out, reasoning only together with all of it: a provider rejects an item without its reasoning.
+    """
+    calls = {block["call_id"]: block for block in blocks if block["type"] == "tool_call"}
+    texts = [block for block in blocks if block["type"] == "text"]
+    messages = [item for item in original if fields_of(item).get("type", "message") == "message"]
+    items: list[Item] = []
+    for item in original:
+        given = fields_of(item)
+        call_id = _call_id(given)
+        if call_id is not None:
+            if call_id not in calls:
+                continue
+            items.append(_with_arguments(item, given, calls[call_id].get("arguments")))
+        elif len(messages) == 1 and item is messages[0] and texts != _said(given):
+            if texts:
+                items.append(_with_text(given, texts))
+        else:
+            items.append(item)
+    return items
+
+
+def _with_arguments(item: Item, given: Mapping[str, Any], arguments: Any) -> Item:
+    if given.get("type") != "function_call" or arguments == given.get("arguments"):
+        return item
+    return {**given, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
+
+
+def _with_text(given: Mapping[str, Any], texts: Sequence[Mapping[str, Any]]) -> Item:
+    text = "\n".join(block["text"] for block in texts)
+    if isinstance(given.get("content"), str):
+        return {**given, "content": text}
+    return {**given, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+
+
+def _new_items(role: str, blocks: Sequence[Mapping[str, Any]]) -> list[Item]:
+    items: list[Item] = []
+    rest: list[Mapping[str, Any]] = []
+    for block in blocks:
+        match block:
+            case {"type": "tool_call"}:
+                arguments = block.get("arguments")
+                items.append(
+                    {
+                        "type": "function_call",
+                        "call_id": block["call_id"],
+                        "name": block["name"],
+                        "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
+                    }
+                )
+            case {"type": "tool_result"}:
+                output = _output(block.get("content"))
+                items.append(
+                    {"type": "function_call_output", "call_id": block["call_id"], "output": output}
+                )
+            case {"type": "thinking"}:
+                pass
+            case _:
+                rest.append(block)
+    if rest:
+        content = _parts(rest)
+        if role == "assistant" and not isinstance(content, str):
+            content = "\n".join(part["text"] for part in content if part.get("type") == "input_text")
+        items.insert(0, {"role": role, "content": content})
+    return items
+
+
+def _output(content: Any) -> Any:
+    return content if isinstance(content, str) else _parts(content or ())
+
+
+def _parts(blocks: Sequence[Mapping[str, Any]]) -> Any:
+    """Return blocks as the content of an item: a text, or parts."""
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks)
+    return [_as_part(block) for block in blocks]
+
+
+def _as_part(block: Mapping[str, Any]) -> Any:
+    match block:
+        case {"type": "text", "text": text}:
+            return {"type": "input_text", "text": text}
+        case {"type": "image"}:
+            url = block.get("url") or f"data:{block.get('media_type', 'image/png')};base64,{block.get('data')}"
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
+        case {"type": "document"}:
+            named = {"filename": block["title"]} if block.get("title") else {}
+            if url := block.get("url"):
+                return {"type": "input_file", "file_url": url, **named}
+            if (text := block.get("text")) is not None:
+                return {"type": "input_text", "text": text}
+            media = block.get("media_type", "application/pdf")
+            return {"type": "input_file", "file_data": f"data:{media};base64,{block.get('data')}", **named}
+        case {"type": "opaque", "raw": raw}:
+            return raw
+        case _:
+            return {"type": "input_text", "text": json.dumps(block)}

@@ -181,11 +181,9 @@ class Conversation:
         fresh = Log([json.loads(text) for text in stored.texts], log.starts, log.keys)
         view = self.mirror.prepare(log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup())
         self.note_sent(self.mirror, log)
-        if view is None or view.is_whole:
+        if view is None:
             return fresh.items
         kept = [item for item in view.items if not _is_missing_result(item)]
-        if kept == list(range(len(log.keys))):
-            return fresh.items
         places = {id(item): place for place, item in enumerate(log.items)}
         shown = log.shown(kept)
         self._views.append(
@@ -287,13 +285,13 @@ def _is_missing_result(item: int | ShownMessage) -> bool:
     return isinstance(item, ShownMessage) and item.index is None and item.role == "tool"
 
 
-_conversations: OrderedDict[tuple[tuple[str, ...] | None, str], Conversation] = OrderedDict()
+_conversations: OrderedDict[Hashable, Conversation] = OrderedDict()
 _lock = threading.Lock()
 
 
 def conversation(name: str, options: Options) -> Conversation:
     """Return this process's conversation `name`. `options` matter only if it is new."""
-    key = (options.command, name)
+    key = (options.command, name, options.store)
     with _lock:
         found = _conversations.get(key)
         if found is None:

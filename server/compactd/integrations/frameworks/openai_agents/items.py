@@ -7,6 +7,7 @@ of its own. Items that the view keeps are the host's own objects: no item is wri
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ _SDKS_OWN = frozenset({"created_by", "_agents_tool_description", "_agents_tool_t
 """Fields that the SDK removes when it sends a stored item (openai-agents 0.24, `strip_internal_input_item_metadata`)."""
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+_SAID = frozenset({"function_call", "reasoning"})
+"""The most frequent items that a model writes."""
 _NOT_ARGUMENTS = frozenset({"type", "id", "call_id", "status", "name", "namespace", "caller"})
 _NOT_OUTPUT = frozenset({"type", "id", "call_id", "status", "caller", "approval_request_id"})
 _TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
@@ -52,17 +55,19 @@ class Log:
         """Return the log with `items` at its end. O(messages + fields of the new items)."""
         log = Log(self.items.copy(), self.starts.copy(), self.keys.copy())
         is_open = bool(log.starts) and _side(fields_of(log.items[log.starts[-1]])) == "assistant"
-        for item in items:
-            given = fields_of(item)
-            is_said = _side(given) == "assistant"
+        added = list(items)
+        starts, keys, at = log.starts, log.keys, len(log.items)
+        for at, item in enumerate(added, at):
+            given = item if item.__class__ is dict else fields_of(item)
+            is_said = given.get("type") in _SAID or _side(given) == "assistant"
             key = _key(given)
             if is_said and is_open:
-                log.keys[-1] = (*log.keys[-1], key)  # type: ignore[misc]  # a tuple, as below
+                keys[-1] = (*keys[-1], key)  # type: ignore[misc]  # a tuple, as below
             else:
-                log.starts.append(len(log.items))
-                log.keys.append((key,))
-            log.items.append(item)
+                starts.append(at)
+                keys.append((key,))
             is_open = is_said
+        log.items.extend(added)
         return log
 
     def message(self, index: int) -> list[Item]:
@@ -115,9 +120,30 @@ def as_sent(item: Item) -> Item:
 
 
 def _key(given: Mapping[str, Any]) -> Hashable:
+    for name, value in given.items():
+        if value.__class__ is not str or name in _SDKS_OWN:
+            break
+    else:
+        return tuple(given.items())
+    tag = given.get("type")
     # With the policy "omit", the SDK sends stored reasoning without its id.
-    left_out = _SDKS_OWN | {"id"} if given.get("type") == "reasoning" else _SDKS_OWN
-    return tuple([(name, _frozen(value)) for name, value in given.items() if name not in left_out])
+    left_out = _SDKS_OWN | {"id"} if tag == "reasoning" else _SDKS_OWN
+    # What the model wrote is small: packing it is quick. The other items may contain images.
+    packed = _packed if tag == "reasoning" or given.get("role") == "assistant" else _frozen
+    return tuple(
+        [
+            (name, value if value.__class__ is str else packed(value))
+            for name, value in given.items()
+            if name not in left_out
+        ]
+    )
+
+
+def _packed(value: Any) -> Hashable:
+    try:
+        return marshal.dumps(value, 2)  # later versions write equal values in several ways
+    except ValueError:
+        return _frozen(value)
 
 
 def _frozen(value: Any) -> Hashable:

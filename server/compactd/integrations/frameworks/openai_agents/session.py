@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.memory import Session, SessionSettings
-from agents.memory.session_settings import resolve_session_limit
+from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 from agents.run_config import RunConfig
 
 from compactd.client import Json
@@ -45,7 +45,7 @@ class CompactdSession:
         context_window: int | None = None,
         compaction: Mapping[str, Json] | None = None,
         underlying_session: Session | None = None,
-        session_settings: SessionSettings | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
         working_dir: str | None = None,
         db_path: str | None = None,
         command: Sequence[str] | None = None,
@@ -66,7 +66,7 @@ class CompactdSession:
         if not isinstance(session_id, str) or not session_id:
             raise ValueError("session_id must be a text that is not empty")
         self.session_id = session_id
-        self.session_settings = session_settings or SessionSettings()
+        self.session_settings = coerce_session_settings(session_settings or {})
         if underlying_session is None:
             self._store: Store = FileStore(session_id, db_path)
         else:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ class Stored:
     """Each as JSON."""
     last: int = 0
     """The newest item's number; no later item gets it again."""
+    source: object = None
+    """Which file this was read from."""
 
     def items(self) -> list[Item]:
         """Return the items, as new objects. O(their text)."""
@@ -70,13 +73,17 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class FileStore:
-    """Items in a database, which several sessions, threads and processes may use at once. The object opens it for
-    each call: so it can be copied, pickled, and used after a fork.
+    """Items in a database, which several sessions, threads and processes may use at once. The object has only its
+    name: so it can be copied, pickled, and used after a fork.
     """
 
     session_id: str
     path: str | None = None
     """The database's file. None: `openai-agents.sqlite3` in compactd's data folder."""
+
+    @property
+    def _path(self) -> Path:
+        return Path(self.path).absolute() if self.path else data_folder(os.environ) / NAME
 
     async def all(self, known: Stored) -> Stored:
         """See `Store`. O(items that are new)."""
@@ -102,10 +109,11 @@ class FileStore:
     def read_all(self, known: Stored) -> Stored:
         """Like `all`, for callers that may block."""
         with self._database() as database:
+            source = _file(self._path)
             kept = database.execute(
                 "select count(*) from items where session = ? and seq <= ?", (self.session_id, known.last)
             ).fetchone()[0]
-            if kept != len(known.texts):
+            if kept != len(known.texts) or source != known.source:
                 known = NOTHING
             rows = database.execute(
                 "select seq, item from items where session = ? and seq > ? order by seq",
@@ -113,7 +121,7 @@ class FileStore:
             ).fetchall()
         if not rows:
             return known
-        return Stored([*known.texts, *(text for _, text in rows)], rows[-1][0])
+        return Stored([*known.texts, *(text for _, text in rows)], rows[-1][0], source)
 
     def _latest(self, limit: int) -> list[Item]:
         with self._database() as database:
@@ -144,38 +152,77 @@ class FileStore:
 
     @contextmanager
     def _database(self, *, is_writing: bool = False) -> Iterator[sqlite3.Connection]:
-        path = Path(self.path) if self.path else data_folder(os.environ) / NAME
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Conversations are private.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-        try:
-            if database.execute("pragma user_version").fetchone()[0] == 0:
-                _create(database)
-            database.execute("pragma secure_delete = on")
-            database.execute("pragma synchronous = full")
-            if not is_writing:
-                yield database
-                return
-            database.execute("begin immediate")
+        with _opened(self._path) as database:
+            database.execute("begin immediate" if is_writing else "begin")
             try:
                 yield database
             except BaseException:
                 database.execute("rollback")
                 raise
             database.execute("commit")
-        finally:
-            database.close()
 
 
-def _create(database: sqlite3.Connection) -> None:
-    database.execute("pragma journal_mode = wal")
-    database.execute("begin immediate")
-    database.execute(_TABLE)
-    database.execute(_INDEX)
-    database.execute("pragma user_version = 1")
-    database.execute("commit")
+class _Database:
+    """A connection that the threads of this process use one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the database at `path`; make it if there is none."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Conversations are private.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        self.file = _file(path)
+        self.lock = threading.Lock()
+        self.connection = sqlite3.connect(path, BUSY_S, isolation_level=None, check_same_thread=False)
+        self.connection.execute("pragma secure_delete = on")
+        self.connection.execute("pragma synchronous = full")
+        if self.connection.execute("pragma user_version").fetchone()[0] == 0:
+            self._create()
+
+    def _create(self) -> None:
+        self.connection.execute("pragma journal_mode = wal")
+        self.connection.execute("begin immediate")
+        self.connection.execute(_TABLE)
+        self.connection.execute(_INDEX)
+        self.connection.execute("pragma user_version = 1")
+        self.connection.execute("commit")
+
+
+_databases: dict[Path, _Database] = {}
+_parents: list[dict[Path, _Database]] = []
+"""Connections of the process that this one was forked from. Closing them here would harm that process."""
+_lock = threading.Lock()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield the connection to a database, for this thread alone."""
+    with _lock:
+        database = _databases.get(path)
+        if database is None or database.file != _file(path):  # a new one, after somebody deleted the file
+            database = _databases[path] = _Database(path)
+    with database.lock:
+        yield database.connection
+
+
+def _file(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one at the same path; None if there is none."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def _forget_parents() -> None:
+    """After a fork, in the child: SQLite forbids the use of the parent's connections."""
+    global _lock, _databases
+    _lock = threading.Lock()
+    _parents.append(_databases)
+    _databases = {}
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents)
 
 
 @dataclass(frozen=True)

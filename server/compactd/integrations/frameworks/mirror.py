@@ -104,6 +104,10 @@ class View:
     """True if the items are the whole history, unchanged."""
     max_output_tokens: int | None = None
     """The most output tokens that the request may ask for; None if that is not known."""
+    is_compacted: bool = False
+    """False if no compaction, prune or branch has changed what the session shows. What the items lack then is
+    only what providers reject, such as an empty message.
+    """
 
 
 class Mirror:
@@ -445,7 +449,7 @@ class Mirror:
         self._items_cover = count
         items = tuple(self._items)
         is_whole = len(items) == count and all(at == item for at, item in enumerate(items))
-        return View(items, is_whole=is_whole, max_output_tokens=limit)
+        return View(items, is_whole=is_whole, max_output_tokens=limit, is_compacted=epoch != 1)
 
     def _read_view(self, client: Client, history: History) -> list[int | ShownMessage]:
         """Ask for the view. O(its text)."""

@@ -183,7 +183,9 @@ class Conversation:
         self.note_sent(self.mirror, log)
         if view is None:
             return fresh.items
-        kept = [item for item in view.items if not _is_missing_result(item)]
+        kept: Sequence[int | ShownMessage] = range(len(log.keys))
+        if view.is_compacted:
+            kept = [item for item in view.items if not _is_missing_result(item)]
         places = {id(item): place for place, item in enumerate(log.items)}
         shown = log.shown(kept)
         self._views.append(

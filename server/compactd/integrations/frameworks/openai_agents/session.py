@@ -63,7 +63,7 @@ class CompactdSession:
             db_path: The database's file. Default: `openai-agents.sqlite3` in compactd's data folder.
             command: The command that starts the daemon. Default: this Python's `compactd serve`.
         """
-        if not isinstance(session_id, str) or not session_id:
+        if not isinstance(session_id, str) or not session_id or not _is_text(session_id):
             raise ValueError("session_id must be a text that is not empty")
         self.session_id = session_id
         self.session_settings = coerce_session_settings(session_settings or {})
@@ -162,3 +162,12 @@ class CompactdSession:
         daemon.
         """
         return engine_of(self._options.command).attempt(lambda _: work(stored))
+
+
+def _is_text(value: str) -> bool:
+    """Return whether UTF-8 can hold a string."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

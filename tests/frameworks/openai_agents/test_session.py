@@ -206,9 +206,10 @@ def test_an_item_that_is_no_json_is_refused_and_nothing_is_stored() -> None:
 @pytest.mark.parametrize("name", ["../../x", "a\0b", "A" * 10_000, "ä/\\:*?", " "])
 def test_any_text_is_a_session_id(name: str) -> None:
     async def script() -> None:
-        session = CompactdSession(f"{name}{uuid4().hex}")
-        await session.add_items(turn(1))
-        assert await session.get_items() == turn(1)
+        session = CompactdSession(f"{name}{uuid4().hex}", context_window=8_000)
+        added = await filled(session, 20)
+        assert await session.original_items() == added
+        assert (await session.get_items())[0]["content"].startswith(LEAD)
 
     run(script())
 

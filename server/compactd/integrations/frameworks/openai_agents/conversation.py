@@ -26,6 +26,7 @@ MAX_CONVERSATIONS = 256
 recognised no more, and it is read from its store again.
 """
 _MAX_VIEWS = 4
+_MAX_ID = 200
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,26 @@ class Options:
     def conversation(self, items: Sequence[Item] = ()) -> Conversation:
         """Return the conversation; without a session id, that which begins with the first of `items`."""
         if self.session_id is not None:
-            return conversation(f"{CLIENT}:{self.session_id}", self)
+            return conversation(f"{CLIENT}:{_daemons(self.session_id)}", self)
         first = Log.of(items[:1]).keys
         digest = blake2b(repr(first).encode("utf-8", "replace"), digest_size=8).hexdigest()
         return conversation(f"{CLIENT}:run:{digest}", replace(self, session=replace(self.session, persist=False)))
+
+
+def _common(one: Sequence[Item], other: Sequence[Item]) -> int:
+    """Return how many items at the beginning are equal."""
+    for index, (each, its) in enumerate(zip(one, other, strict=False)):
+        if each != its:
+            return index
+    return min(len(one), len(other))
+
+
+def _daemons(session_id: str) -> str:
+    """Return a session id in the form that the daemon takes: short and without control characters."""
+    if len(session_id) <= _MAX_ID and session_id.isprintable():
+        return session_id
+    shown = "".join(char if char.isprintable() else " " for char in session_id[: _MAX_ID // 2])
+    return f"{shown}…{blake2b(session_id.encode(), digest_size=8).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +79,24 @@ class _HandedView:
     """The items that it stands for."""
 
     def whole(self, items: list[Item]) -> Log | None:
-        """Return the whole conversation if `items` begins with this view. Items that the view keeps are those of
-        `items`. O(items).
+        """Return the whole conversation if `items` begins with this view, or with all of it but some of the newest
+        items. Items that the view keeps are those of `items`. O(items).
         """
-        count = len(self.sent)
-        if items[:count] != self.sent:
-            return None
-        own = self.log.items.copy()
-        for place, item in zip(self.places, items, strict=False):
+        same = len(self.sent)
+        if items[:same] != self.sent:
+            same = _common(self.sent, items)
+            # What the view has from there on must be all that the conversation has.
+            last = None if same == 0 else self.places[same - 1]
+            if last is None or len(self.log.items) - last != len(self.sent) - same + 1:
+                return None
+            log = Log.of(self.log.items[: last + 1])
+        else:
+            log = self.log
+        own = log.items.copy()
+        for place, item in zip(self.places[:same], items, strict=False):
             if place is not None:
                 own[place] = item
-        return Log(own, self.log.starts, self.log.keys).extended(items[count:])
+        return Log(own, log.starts, log.keys).extended(items[same:])
 
 
 @dataclass

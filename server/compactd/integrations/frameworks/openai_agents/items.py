@@ -25,8 +25,6 @@ _SDKS_OWN = frozenset({"created_by", "_agents_tool_description", "_agents_tool_t
 """Fields that the SDK removes when it sends a stored item (openai-agents 0.24, `strip_internal_input_item_metadata`)."""
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
-_SAID = frozenset({"function_call", "reasoning"})
-"""The most frequent items that a model writes."""
 _NOT_ARGUMENTS = frozenset({"type", "id", "call_id", "status", "name", "namespace", "caller"})
 _NOT_OUTPUT = frozenset({"type", "id", "call_id", "status", "caller", "approval_request_id"})
 _TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
@@ -59,7 +57,7 @@ class Log:
         starts, keys, at = log.starts, log.keys, len(log.items)
         for at, item in enumerate(added, at):
             given = item if item.__class__ is dict else fields_of(item)
-            is_said = given.get("type") in _SAID or _side(given) == "assistant"
+            is_said = _side(given) == "assistant"
             key = _key(given)
             if is_said and is_open:
                 keys[-1] = (*keys[-1], key)  # type: ignore[misc]  # a tuple, as below
@@ -163,7 +161,8 @@ def _side(given: Mapping[str, Any]) -> str:
     """Return whose message an item is in: the role's, `assistant`, `tool`, or `unknown`."""
     tag = given.get("type")
     if tag == "message" or (tag is None and "role" in given):
-        return _ROLES.get(given.get("role"), "unknown")  # type: ignore[arg-type]  # any value may be in a bad item
+        role = given.get("role")
+        return _ROLES.get(role, "unknown") if isinstance(role, str) else "unknown"
     if not isinstance(tag, str) or tag == "unknown":
         return "unknown"
     if _result_id(given) is not None:

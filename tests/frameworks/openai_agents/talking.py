@@ -63,9 +63,7 @@ def inspector(
         return function_tool(use, name_override=tool.__name__)
 
     own = [compactd_recall()] if recall else []
-    return Agent(
-        name="inspector", instructions=SYSTEM, model=model, tools=[*map(made, TOOLS), *own, *tools]
-    )
+    return Agent(name="inspector", instructions=SYSTEM, model=model, tools=[*map(made, TOOLS), *own, *tools])
 
 
 async def ask(

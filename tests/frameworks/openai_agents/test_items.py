@@ -12,7 +12,8 @@ from msgspec import Raw
 
 from compactd.core.text.summary_format import LEAD
 from compactd.integrations.frameworks.mirror import ShownMessage
-from compactd.integrations.frameworks.openai_agents.items import Log, decode, encode
+from compactd.integrations.frameworks.openai_agents.items import Log, encode
+from compactd.integrations.frameworks.openai_agents.views import decode, shown
 
 CALL = {
     "type": "function_call",
@@ -100,10 +101,9 @@ json_values = st.recursive(
 )
 strange = st.fixed_dictionaries(
     {"type": st.sampled_from(["message", "function_call", "function_call_output", "x_call", "x_output"])},
-    optional={
-        name: json_values
-        for name in ("role", "content", "call_id", "id", "name", "arguments", "output", "status", "summary")
-    },
+    optional=dict.fromkeys(
+        ("role", "content", "call_id", "id", "name", "arguments", "output", "status", "summary"), json_values
+    ),
 )
 items = st.lists(st.sampled_from(KNOWN) | st.sampled_from(BAD) | strange | json_values, max_size=12)
 
@@ -112,7 +112,7 @@ items = st.lists(st.sampled_from(KNOWN) | st.sampled_from(BAD) | strange | json_
 def test_items_that_a_view_keeps_are_the_hosts_own_objects_in_order(given_items: list[Any]) -> None:
     log = Log.of(given_items)
 
-    kept = log.shown(range(len(log.keys)))
+    kept = shown(log, range(len(log.keys)))
 
     assert len(kept) == len(given_items)
     assert all(one is other for one, other in zip(kept, given_items, strict=True))
@@ -136,14 +136,20 @@ def test_any_item_can_be_sent_and_only_the_users_own_items_are_the_users(given_i
         msgspec.json.encode(neutral)
         item = log.message(index)[0]
         if neutral["role"] == "user" and "meta" not in neutral:
-            assert isinstance(item, dict) and item["role"] == "user"
+            assert isinstance(item, dict)
+            assert item["role"] == "user"
 
 
 def test_items_of_one_answer_are_one_message() -> None:
     log = Log.of([USER, REASONING, SEARCH, SAID, CALL, OUTPUT, REASONING, SAID])
 
     assert log.starts == [0, 1, 5, 6]
-    assert [encode(log.message(index))["role"] for index in range(4)] == ["user", "assistant", "tool", "assistant"]
+    assert [encode(log.message(index))["role"] for index in range(4)] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
 
 
 def test_an_answer_has_its_reasoning_calls_and_unknown_items() -> None:
@@ -211,18 +217,24 @@ def test_what_the_sdk_removes_from_stored_items_does_not_change_their_keys() -> 
 # --- messages that the view changed ---------------------------------------------------------------------
 
 
-def shown(role: str, content: Any, index: int | None) -> ShownMessage:
+def changed_message(role: str, content: Any, index: int | None) -> ShownMessage:
     return ShownMessage(role, Raw(json.dumps(content).encode()), index)
 
 
 def test_a_pruned_output_keeps_the_fields_of_its_item() -> None:
-    message = shown("tool", [{"type": "tool_result", "call_id": "c1", "content": "[… left out]"}], 2)
+    message = changed_message(
+        "tool", [{"type": "tool_result", "call_id": "c1", "content": "[… left out]"}], 2
+    )
 
-    assert decode(message, [{**OUTPUT, "id": "fco_1"}]) == [{**OUTPUT, "id": "fco_1", "output": "[… left out]"}]
+    assert decode(message, [{**OUTPUT, "id": "fco_1"}]) == [
+        {**OUTPUT, "id": "fco_1", "output": "[… left out]"}
+    ]
 
 
 def test_an_output_that_must_be_an_image_stays_one() -> None:
-    message = shown("tool", [{"type": "tool_result", "call_id": "c2", "content": "[image left out]"}], 2)
+    message = changed_message(
+        "tool", [{"type": "tool_result", "call_id": "c2", "content": "[image left out]"}], 2
+    )
 
     assert decode(message, [SCREEN]) == [SCREEN]
 
@@ -234,7 +246,7 @@ def test_a_changed_answer_keeps_reasoning_and_loses_only_what_is_missing() -> No
     ]
     other = {**CALL, "call_id": "c7"}
 
-    items_ = decode(shown("assistant", blocks, 1), [REASONING, SAID, CALL, other])
+    items_ = decode(changed_message("assistant", blocks, 1), [REASONING, SAID, CALL, other])
 
     assert items_ == [
         REASONING,
@@ -244,14 +256,17 @@ def test_a_changed_answer_keeps_reasoning_and_loses_only_what_is_missing() -> No
 
 
 def test_new_messages_become_items_that_a_provider_takes() -> None:
-    assert decode(shown("user", [{"type": "text", "text": "A summary"}], None), None) == [
+    assert decode(changed_message("user", [{"type": "text", "text": "A summary"}], None), None) == [
         {"role": "user", "content": "A summary"}
     ]
-    said = [{"type": "text", "text": "I read."}, {"type": "tool_call", "call_id": "c", "name": "n", "arguments": {}}]
-    assert decode(shown("assistant", said, None), None) == [
+    said = [
+        {"type": "text", "text": "I read."},
+        {"type": "tool_call", "call_id": "c", "name": "n", "arguments": {}},
+    ]
+    assert decode(changed_message("assistant", said, None), None) == [
         {"role": "assistant", "content": "I read."},
         {"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"},
     ]
-    assert decode(shown("tool", [{"type": "tool_result", "call_id": "c", "content": "x"}], None), None) == [
-        {"type": "function_call_output", "call_id": "c", "output": "x"}
-    ]
+    assert decode(
+        changed_message("tool", [{"type": "tool_result", "call_id": "c", "content": "x"}], None), None
+    ) == [{"type": "function_call_output", "call_id": "c", "output": "x"}]

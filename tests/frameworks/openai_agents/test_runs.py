@@ -139,6 +139,57 @@ def test_a_filter_may_take_the_session_from_the_context() -> None:
     assert len(names) == 1
 
 
+def test_with_room_for_all_of_it_the_provider_receives_what_it_would_without_compactd() -> None:
+    async def script(provider: Provider, session: Any, config: Any) -> list[Any]:
+        async with provider_of(provider) as models:
+            for request in provider.asks():
+                await ask(inspector(), request, session, config(RunConfig(model_provider=models)))
+        return [seen.body for seen in provider.requests]
+
+    name = uuid4().hex
+    own = CompactdSession(name, context_window=1_000_000)
+    with Provider(SMALL, window=None) as one, Provider(SMALL, window=None) as two:
+        without = asyncio.run(script(one, SQLiteSession(name), lambda base: base))
+        with_it = asyncio.run(script(two, own, own.run_config))
+
+    assert with_it == without
+
+
+def test_a_conversation_that_the_server_holds_is_left_alone() -> None:
+    model = ScriptedModel(
+        [[function_call("inspect_part", '{"number": 1}', call_id="c1")], [assistant_message("Done")]]
+    )
+    agent = Agent(name="a", model=compactd_model(model), tools=[function_tool(TOOLS[0])])
+    config = compactd_run_config(context_window=WINDOW)
+
+    asyncio.run(Runner.run(agent, "Inspect", run_config=config, auto_previous_response_id=True))
+
+    assert [item.get("type") for item in model.calls[1].input] == ["function_call_output"]
+
+
+def test_runs_at_the_same_time_do_not_disturb_each_other() -> None:
+    shared = fresh()
+
+    async def one(number: int, session: CompactdSession) -> list[Any]:
+        steps: list[Any] = [
+            [function_call("inspect_part", f'{{"number": {n}}}', call_id=f"c{number}_{n}")] for n in range(12)
+        ]
+        model = ScriptedModel([*steps, [assistant_message(f"Done {number}")]])
+        agent = Agent(name=f"agent {number}", model=model, tools=[function_tool(TOOLS[0])])
+        await ask(agent, f"Inspect {number}", session, session.run_config())
+        assert model.calls[-1].input[-1]["call_id"] == f"c{number}_11"
+        return list(model.calls)
+
+    async def script() -> None:
+        await asyncio.gather(*(one(number, fresh()) for number in range(8)))
+        await asyncio.gather(*(one(number, shared) for number in range(8, 11)))
+
+    asyncio.run(script())
+
+    items = asyncio.run(shared.original_items())
+    assert len(items) == 3 * (1 + 24 + 1)
+
+
 # --- a provider that rejects ------------------------------------------------------------------------------
 
 
@@ -177,9 +228,7 @@ def test_another_error_is_the_hosts() -> None:
     model = ScriptedModel([RuntimeError("the wire is cut")])
 
     with pytest.raises(RuntimeError, match="the wire is cut"):
-        asyncio.run(
-            ask(Agent(name="a", model=compactd_model(model)), "Hi", session, session.run_config())
-        )
+        asyncio.run(ask(Agent(name="a", model=compactd_model(model)), "Hi", session, session.run_config()))
 
 
 # --- the daemon fails -------------------------------------------------------------------------------------
@@ -367,7 +416,11 @@ def test_a_handoff_that_rewrites_the_history_leaves_the_session_whole(way: str) 
     asyncio.run(script())
 
     items = asyncio.run(session.original_items())
-    assert [item["content"] for item in items if item.get("role") == "user"] == ["Hello", "Help me", "And now?"]
+    assert [item["content"] for item in items if item.get("role") == "user"] == [
+        "Hello",
+        "Help me",
+        "And now?",
+    ]
     assert helper.calls[1].input[-1]["content"] == "And now?"
     assert len([item for item in helper.calls[1].input if item.get("role") == "user"]) >= 2
 
@@ -429,11 +482,11 @@ def test_recall_finds_what_the_conversation_lost() -> None:
 @pytest.mark.parametrize("arguments", ["", "{", "5", '{"query": 5, "entry_ids": "e1"}', '{"entry_ids": [1]}'])
 def test_recall_answers_whatever_the_model_gives(arguments: str) -> None:
     session = fresh()
-    model = ScriptedModel(
-        [[function_call("recall", arguments, call_id="r1")], [assistant_message("ok")]]
-    )
+    model = ScriptedModel([[function_call("recall", arguments, call_id="r1")], [assistant_message("ok")]])
 
-    asyncio.run(ask(Agent(name="a", model=model, tools=[compactd_recall()]), "Hi", session, session.run_config()))
+    asyncio.run(
+        ask(Agent(name="a", model=model, tools=[compactd_recall()]), "Hi", session, session.run_config())
+    )
 
     assert isinstance(model.calls[1].input[-1]["output"], str)
 

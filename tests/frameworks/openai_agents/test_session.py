@@ -120,7 +120,8 @@ def test_the_view_fits_the_window_and_begins_with_a_summary() -> None:
 
         view = await session.get_items()
 
-        assert view[0]["role"] == "user" and view[0]["content"].startswith(LEAD)
+        assert view[0]["role"] == "user"
+        assert view[0]["content"].startswith(LEAD)
         kept = view[1:]
         assert kept == added[-len(kept) :]
         assert 4 <= len(kept) < 40
@@ -292,7 +293,7 @@ def test_sessions_with_one_name_in_two_databases_are_two(tmp_path: Path) -> None
 
         assert await one.get_items() == turn(1)
         assert await two.get_items() == turn(2)
-        os.remove(tmp_path / "one.db")
+        (tmp_path / "one.db").unlink()
         assert await one.get_items() == []
 
     run(script())
@@ -350,7 +351,8 @@ def test_two_processes_add_to_one_session() -> None:
         "from compactd.integrations.frameworks.openai_agents import CompactdSession\n"
         "async def main():\n"
         "    session = CompactdSession(sys.argv[1])\n"
-        "    for n in range(20): await session.add_items([{'role': 'user', 'content': f'{sys.argv[2]} {n}'}])\n"
+        "    for n in range(20):\n"
+        "        await session.add_items([{'role': 'user', 'content': f'{sys.argv[2]} {n}'}])\n"
         "    print(len(await session.get_items()))\n"
         "asyncio.run(main())"
     )

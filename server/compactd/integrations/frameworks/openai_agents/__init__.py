@@ -3,8 +3,8 @@
     session = CompactdSession("chat-1")
     result = await Runner.run(agent, "Hello", session=session, run_config=session.run_config())
 
-`CompactdSession` stores the conversation, and its `run_config` keeps each model request within the window. Where
-another session stores it, `compactd_run_config` or `compactd_input_filter` does only the latter.
+`CompactdSession` stores the conversation, and its `run_config` keeps each model request within the window.
+Where another session stores it, `compactd_run_config` or `compactd_input_filter` does only the latter.
 """
 
 from __future__ import annotations

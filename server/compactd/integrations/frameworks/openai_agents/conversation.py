@@ -1,4 +1,5 @@
-"""What this process knows about the conversations of its sessions: their items, and the views that were handed out.
+"""What this process knows about the conversations of its sessions: their items, and the views that were
+handed out.
 
 Objects that users hold have options only; they look the conversation up each time. All functions here block.
 """
@@ -19,11 +20,12 @@ from compactd.integrations.frameworks.failures import MAX_ATTEMPTS, request_erro
 from compactd.integrations.frameworks.mirror import Mirror, Setup, ShownMessage
 from compactd.integrations.frameworks.openai_agents.items import Item, Log, as_sent, fields_of, is_summary
 from compactd.integrations.frameworks.openai_agents.store import NOTHING, FileStore, Stored
+from compactd.integrations.frameworks.openai_agents.views import shown
 
 CLIENT = "openai-agents"
 MAX_CONVERSATIONS = 256
-"""The most conversations that a process remembers. The one that was used longest ago is forgotten: its views are then
-recognised no more, and it is read from its store again.
+"""The most conversations that a process remembers. The one that was used longest ago is forgotten: its views
+are then recognised no more, and it is read from its store again.
 """
 _MAX_VIEWS = 4
 _MAX_ID = 200
@@ -48,7 +50,9 @@ class Options:
             return conversation(f"{CLIENT}:{_daemons(self.session_id)}", self)
         first = Log.of(items[:1]).keys
         digest = blake2b(repr(first).encode("utf-8", "replace"), digest_size=8).hexdigest()
-        return conversation(f"{CLIENT}:run:{digest}", replace(self, session=replace(self.session, persist=False)))
+        return conversation(
+            f"{CLIENT}:run:{digest}", replace(self, session=replace(self.session, persist=False))
+        )
 
 
 def _common(one: Sequence[Item], other: Sequence[Item]) -> int:
@@ -79,8 +83,8 @@ class _HandedView:
     """The items that it stands for."""
 
     def whole(self, items: list[Item]) -> Log | None:
-        """Return the whole conversation if `items` begins with this view, or with all of it but some of the newest
-        items. Items that the view keeps are those of `items`. O(items).
+        """Return the whole conversation if `items` begins with this view, or with all of it but some of the
+        newest items. Items that the view keeps are those of `items`. O(items).
         """
         same = len(self.sent)
         if items[:same] != self.sent:
@@ -117,13 +121,15 @@ class Request:
 
     def prepare(self) -> list[Item]:
         """Return the items that the request shall contain."""
-        view = self.mirror.prepare(self.log.history(self.conversation.usage_of(self.mirror, self.log)), self.setup)
+        view = self.mirror.prepare(
+            self.log.history(self.conversation.usage_of(self.mirror, self.log)), self.setup
+        )
         self.conversation.note_sent(self.mirror, self.log)
-        self.sent = self.log.items if view is None or view.is_whole else self.log.shown(view.items)
+        self.sent = self.log.items if view is None or view.is_whole else shown(self.log, view.items)
         return list(self.sent)
 
     def is_of(self, items: Any) -> bool:
-        """Return whether these are the items that were prepared for this request. The SDK may leave out some."""
+        """Return whether these items were prepared for this request. The SDK may leave out some."""
         if not isinstance(items, list) or not items:
             return False
         own = set(map(id, self.sent))
@@ -203,7 +209,9 @@ class Conversation:
         if not log.items:
             return []
         fresh = Log([json.loads(text) for text in stored.texts], log.starts, log.keys)
-        view = self.mirror.prepare(log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup())
+        view = self.mirror.prepare(
+            log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup()
+        )
         self.note_sent(self.mirror, log)
         if view is None:
             return fresh.items
@@ -211,15 +219,15 @@ class Conversation:
         if view.is_compacted:
             kept = [item for item in view.items if not _is_missing_result(item)]
         places = {id(item): place for place, item in enumerate(log.items)}
-        shown = log.shown(kept)
+        items = shown(log, kept)
         self._views.append(
-            _HandedView([as_sent(item) for item in shown], [places.get(id(item)) for item in shown], log)
+            _HandedView([as_sent(item) for item in items], [places.get(id(item)) for item in items], log)
         )
-        return fresh.shown(kept)
+        return shown(fresh, kept)
 
     def record(self, stored: Stored) -> None:
-        """Append to the daemon's session what was stored, unless a run has taken the session elsewhere: then the next
-        view does it.
+        """Append to the daemon's session what was stored, unless a run has taken the session elsewhere: then
+        the next view does it.
         """
         log = self.take(stored)
         with self._lock:
@@ -268,8 +276,8 @@ class Conversation:
         return next((log for view in reversed(self._views) if (log := view.whole(items)) is not None), None)
 
     def _other(self, log: Log) -> Mirror:
-        """Return the session of a conversation that begins otherwise: of an agent that is used as a tool, or after a
-        handoff that rewrote the history.
+        """Return the session of a conversation that begins otherwise: of an agent that is used as a tool, or
+        after a handoff that rewrote the history.
         """
         digest = blake2b(repr(log.keys[0]).encode("utf-8", "replace"), digest_size=6).hexdigest()
         options = replace(self._options.session, parent_session_id=self.name)
@@ -307,7 +315,9 @@ class Conversation:
 
 
 def _is_missing_result(item: int | ShownMessage) -> bool:
-    """Return whether the daemon wrote this, for a call that has no result. The session waits for the real one."""
+    """Return whether the daemon wrote this, for a call that has no result. The session waits for the real
+    one.
+    """
     return isinstance(item, ShownMessage) and item.index is None and item.role == "tool"
 
 

@@ -18,7 +18,7 @@ from compactd.client import Json
 from compactd.integrations.frameworks.engine import SessionOptions, engine_of
 from compactd.integrations.frameworks.mirror import Setup
 from compactd.integrations.frameworks.openai_agents.conversation import CLIENT, Options, Request
-from compactd.integrations.frameworks.openai_agents.items import frozen
+from compactd.integrations.frameworks.openai_agents.items import frozen, is_continuation
 
 SessionId = str | Callable[[CallModelData[Any]], str | None]
 
@@ -40,12 +40,13 @@ def compactd_input_filter(
     before: CallModelInputFilter | None = None,
     command: Sequence[str] | None = None,
 ) -> CallModelInputFilter:
-    """Return a filter for `RunConfig(call_model_input_filter=…)` that keeps each model request within the model's
-    window. It works with any session of the SDK's, and without one.
+    """Return a filter for `RunConfig(call_model_input_filter=…)` that keeps each model request within the
+    model's window. It works with any session of the SDK's, and without one.
 
     Args:
-        session_id: A name for the conversation, or a function that returns one from the filter's data, for example from
-            your context. Default: the conversation is recognised by its first message, and is kept in memory only.
+        session_id: A name for the conversation, or a function that returns one from the filter's data, for
+            example from your context. Default: the conversation is recognised by its first message, and is
+            kept in memory only.
         model: `provider/id`. Default: as the agent's model says.
         context_window: The model's window in tokens. Default: compactd looks it up by the model's name.
         compaction: Settings of compactions, e.g. `{"keep_recent_tokens": 20_000}` (docs/settings.md).
@@ -54,10 +55,12 @@ def compactd_input_filter(
         before: Your own filter. It runs first.
         command: The command that starts the daemon. Default: this Python's `compactd serve`.
 
-    After an overflow, a filter cannot send the request again. `compactd_run_config` and `CompactdSession.run_config`
-    can.
+    After an overflow, a filter cannot send the request again. `compactd_run_config` and
+    `CompactdSession.run_config` can.
     """
-    return InputFilter(*_options(session_id, model, context_window, compaction, working_dir, persist, command), before)
+    return InputFilter(
+        *_options(session_id, model, context_window, compaction, working_dir, persist, command), before
+    )
 
 
 def compactd_run_config(
@@ -71,8 +74,9 @@ def compactd_run_config(
     persist: bool = True,
     command: Sequence[str] | None = None,
 ) -> RunConfig:
-    """Return `base` with the filter of `compactd_input_filter`, which has the same arguments, and with models that send
-    a request again, smaller, after the provider has rejected it as too large. A filter that `base` has runs first.
+    """Return `base` with the filter of `compactd_input_filter`, which has the same arguments, and with models
+    that send a request again, smaller, after the provider has rejected it as too large. A filter that `base`
+    has runs first.
     """
     options, chooser = _options(session_id, model, context_window, compaction, working_dir, persist, command)
     return with_filter(base, options, chooser)
@@ -127,8 +131,10 @@ class InputFilter:
             return asked.model_data
         return ModelInputData(input=list(request.sent), instructions=asked.model_data.instructions)
 
-    def _request(self, data: CallModelData[Any]) -> Request:
+    def _request(self, data: CallModelData[Any]) -> Request | None:
         items = list(data.model_data.input)
+        if is_continuation(items):
+            return None
         options = self.options
         if self.session_id is not None:
             options = replace(options, session_id=self.session_id(data))
@@ -175,10 +181,10 @@ def _tool(tool: Any) -> dict[str, Any]:
         schema = tool.input_json_schema
         return {"name": tool.tool_name, "description": tool.tool_description, "input_schema": schema}
     named: dict[str, Any] = {"name": str(getattr(tool, "name", type(tool).__name__))}
-    if isinstance(description := getattr(tool, "description", None), str):
-        named["description"] = description
-    if isinstance(schema := getattr(tool, "params_json_schema", None), dict):
-        named["input_schema"] = schema
+    if isinstance(words := getattr(tool, "description", None), str):
+        named["description"] = words
+    if isinstance(form := getattr(tool, "params_json_schema", None), dict):
+        named["input_schema"] = form
     return named
 
 
@@ -187,7 +193,9 @@ def with_filter(
     options: Options,
     session_id: Callable[[CallModelData[Any]], str | None] | None = None,
 ) -> RunConfig:
-    """Return a run's settings with compactd's filter, and with models that send a request again after an overflow."""
+    """Return a run's settings with compactd's filter, and with models that send a request again after an
+    overflow.
+    """
     from compactd.integrations.frameworks.openai_agents.model import compactd_model, compactd_provider
 
     config = base if isinstance(base, RunConfig) else RunConfig(**(base or {}))

@@ -1,7 +1,7 @@
-"""Input items of the OpenAI Agents SDK as messages of the protocol, and back.
+"""Input items of the OpenAI Agents SDK as messages of the protocol.
 
-Consecutive items that a model wrote (reasoning, text, calls) are one assistant message. Every other item is a message
-of its own. Items that the view keeps are the host's own objects: no item is written from its neutral form.
+Consecutive items that a model wrote (reasoning, text, calls) are one assistant message. Every other item is a
+message of its own.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import msgspec
 
 from compactd.core.text.summary_format import LEAD
 from compactd.formats.messages.provenance import RESPONSES
-from compactd.integrations.frameworks.mirror import History, NeutralMessage, ShownMessage
+from compactd.integrations.frameworks.mirror import History, NeutralMessage
 
 Item = Any
 """An input item: a dictionary, or a pydantic model of the SDK's."""
 
 _SDKS_OWN = frozenset({"created_by", "_agents_tool_description", "_agents_tool_title"})
-"""Fields that the SDK removes when it sends a stored item (openai-agents 0.24, `strip_internal_input_item_metadata`)."""
+"""Fields that the SDK removes when it sends a stored item (openai-agents 0.24,
+`strip_internal_input_item_metadata`).
+"""
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 _NOT_ARGUMENTS = frozenset({"type", "id", "call_id", "status", "name", "namespace", "caller"})
 _NOT_OUTPUT = frozenset({"type", "id", "call_id", "status", "caller", "approval_request_id"})
-_TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
-"""Items whose output may be any text. The output of others has a form that a shortened text does not have."""
 
 
 # --- a conversation as messages -------------------------------------------------------------------------
@@ -54,8 +54,8 @@ class Log:
         log = Log(self.items.copy(), self.starts.copy(), self.keys.copy())
         is_open = bool(log.starts) and _side(fields_of(log.items[log.starts[-1]])) == "assistant"
         added = list(items)
-        starts, keys, at = log.starts, log.keys, len(log.items)
-        for at, item in enumerate(added, at):
+        starts, keys = log.starts, log.keys
+        for at, item in enumerate(added, len(log.items)):
             given = item if item.__class__ is dict else fields_of(item)
             is_said = _side(given) == "assistant"
             key = _key(given)
@@ -74,8 +74,8 @@ class Log:
         return self.items[self.starts[index] : stop]
 
     def history(self, usage_of: Callable[[int], dict[str, Any] | None] = lambda _: None) -> History:
-        """Return the history for a mirror. `usage_of` returns the provider's report on the request that the message
-        at an index answers.
+        """Return the history for a mirror. `usage_of` returns the provider's report on the request that the
+        message at an index answers.
         """
 
         def encoded(index: int) -> NeutralMessage:
@@ -85,18 +85,6 @@ class Log:
             return neutral
 
         return History(self.keys, encoded)
-
-    def shown(self, items: Sequence[int | ShownMessage]) -> list[Item]:
-        """Return the items of a view."""
-        return [
-            item
-            for each in items
-            for item in (
-                self.message(each)
-                if isinstance(each, int)
-                else decode(each, None if each.index is None else self.message(each.index))
-            )
-        ]
 
 
 def fields_of(item: Item) -> Mapping[str, Any]:
@@ -127,7 +115,7 @@ def _key(given: Mapping[str, Any]) -> Hashable:
     # With the policy "omit", the SDK sends stored reasoning without its id.
     left_out = _SDKS_OWN | {"id"} if tag == "reasoning" else _SDKS_OWN
     # What the model wrote is small: packing it is quick. The other items may contain images.
-    packed = _packed if tag == "reasoning" or given.get("role") == "assistant" else _frozen
+    packed = _packed if tag == "reasoning" or given.get("role") == "assistant" else frozen
     return tuple(
         [
             (name, value if value.__class__ is str else packed(value))
@@ -141,20 +129,17 @@ def _packed(value: Any) -> Hashable:
     try:
         return marshal.dumps(value, 2)  # later versions write equal values in several ways
     except ValueError:
-        return _frozen(value)
+        return frozen(value)
 
 
-def _frozen(value: Any) -> Hashable:
+def frozen(value: Any) -> Hashable:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return tuple([(name, _frozen(each)) for name, each in value.items()])
+        return tuple([(name, frozen(each)) for name, each in value.items()])
     if isinstance(value, list | tuple):
-        return tuple([_frozen(each) for each in value])
+        return tuple([frozen(each) for each in value])
     return value if isinstance(value, Hashable) else repr(value)
-
-
-frozen = _frozen
 
 
 def _side(given: Mapping[str, Any]) -> str:
@@ -181,7 +166,7 @@ def _result_id(given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _call_id(given: Mapping[str, Any]) -> str | None:
+def call_id_of(given: Mapping[str, Any]) -> str | None:
     """Return the id that the result of a call names; None for an item that waits for no result."""
     tag = str(given.get("type"))
     if tag == "mcp_approval_request":
@@ -201,8 +186,8 @@ def _id(value: Any) -> str | None:
 
 
 def encode(items: Sequence[Item]) -> NeutralMessage:
-    """Return the items of one message in the neutral form. Never fails: what is not known is kept unchanged, and does
-    not count as written by the user.
+    """Return the items of one message in the neutral form. Never fails: what is not known is kept unchanged,
+    and does not count as written by the user.
     """
     neutral = _encode([fields_of(item) for item in items])
     try:
@@ -217,7 +202,7 @@ def _encode(items: Sequence[Mapping[str, Any]]) -> NeutralMessage:
     side = _side(first)
     match side:
         case "assistant":
-            return {"role": "assistant", "content": [block for item in items for block in _said(item)]}
+            return {"role": "assistant", "content": [block for item in items for block in said_by(item)]}
         case "tool":
             return {"role": "tool", "content": [_result(first)]}
         case "user" | "system":
@@ -230,6 +215,17 @@ def _encode(items: Sequence[Mapping[str, Any]]) -> NeutralMessage:
             if "content" in first:
                 return {"role": "user", "content": _content(first["content"]), "meta": meta}
             return {"role": "user", "content": [_opaque(first)], "meta": meta}
+
+
+def is_continuation(items: Iterable[Item]) -> bool:
+    """Return whether items continue a conversation that the server holds: a result is before any call."""
+    for item in items:
+        given = fields_of(item)
+        if _side(given) == "tool":
+            return True
+        if _side(given) == "assistant" and call_id_of(given) is not None:
+            return False
+    return False
 
 
 def is_summary(given: Mapping[str, Any]) -> bool:
@@ -282,9 +278,9 @@ def _data_url(url: str) -> tuple[str, str] | None:
     return head[len("data:") : -len(";base64")].partition(";")[0], data
 
 
-def _said(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+def said_by(item: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of an item that the model wrote."""
-    if (call_id := _call_id(item)) is not None:
+    if (call_id := call_id_of(item)) is not None:
         arguments = item.get("arguments", item.get("input"))
         if arguments is None:
             arguments = {name: value for name, value in item.items() if name not in _NOT_ARGUMENTS}
@@ -334,7 +330,7 @@ def _result(item: Mapping[str, Any]) -> dict[str, Any]:
         else:
             rest = {name: value for name, value in item.items() if name not in _NOT_OUTPUT}
             output = json.dumps(rest.get("output", rest), default=repr)
-    result = {"type": "tool_result", "call_id": _result_id(item) or "", "content": output}
+    result: dict[str, Any] = {"type": "tool_result", "call_id": _result_id(item) or "", "content": output}
     if item.get("status") in ("failed", "incomplete"):
         result["is_error"] = True
     return result
@@ -355,121 +351,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return float(value) if abs(value) < 10**300 else repr(value)
     return value if isinstance(value, int | float | None) else repr(value)
-
-
-# --- and back -------------------------------------------------------------------------------------------
-
-
-def decode(shown: ShownMessage, original: Sequence[Item] | None) -> list[Item]:
-    """Return the items for a message that the view shows in another form. `original`: the items that it replaces."""
-    blocks = shown.blocks()
-    if original is None:
-        return _new_items(shown.role, blocks)
-    if shown.role == "assistant":
-        return _said_again(blocks, original)
-    item = fields_of(original[0])
-    if shown.role == "tool":
-        if item.get("type") not in _TEXT_OUTPUTS or not blocks:
-            return list(original)
-        return [{**item, "output": _output(blocks[0].get("content"))}]
-    return [{**item, "content": _parts(blocks)}]
-
-
-def _said_again(blocks: Sequence[Mapping[str, Any]], original: Sequence[Item]) -> list[Item]:
-    """Return the items of an assistant message with the texts and arguments of `blocks`. Items that these blocks do
-    not contain are left out, reasoning only together with all of it: a provider rejects an item without its reasoning.
-    """
-    calls = {block["call_id"]: block for block in blocks if block["type"] == "tool_call"}
-    texts = [block for block in blocks if block["type"] == "text"]
-    messages = [item for item in original if fields_of(item).get("type", "message") == "message"]
-    items: list[Item] = []
-    for item in original:
-        given = fields_of(item)
-        call_id = _call_id(given)
-        if call_id is not None:
-            if call_id not in calls:
-                continue
-            items.append(_with_arguments(item, given, calls[call_id].get("arguments")))
-        elif len(messages) == 1 and item is messages[0] and texts != _said(given):
-            if texts:
-                items.append(_with_text(given, texts))
-        else:
-            items.append(item)
-    return items
-
-
-def _with_arguments(item: Item, given: Mapping[str, Any], arguments: Any) -> Item:
-    if given.get("type") != "function_call" or arguments == given.get("arguments"):
-        return item
-    return {**given, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
-
-
-def _with_text(given: Mapping[str, Any], texts: Sequence[Mapping[str, Any]]) -> Item:
-    text = "\n".join(block["text"] for block in texts)
-    if isinstance(given.get("content"), str):
-        return {**given, "content": text}
-    return {**given, "content": [{"type": "output_text", "text": text, "annotations": []}]}
-
-
-def _new_items(role: str, blocks: Sequence[Mapping[str, Any]]) -> list[Item]:
-    items: list[Item] = []
-    rest: list[Mapping[str, Any]] = []
-    for block in blocks:
-        match block:
-            case {"type": "tool_call"}:
-                arguments = block.get("arguments")
-                items.append(
-                    {
-                        "type": "function_call",
-                        "call_id": block["call_id"],
-                        "name": block["name"],
-                        "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
-                    }
-                )
-            case {"type": "tool_result"}:
-                output = _output(block.get("content"))
-                items.append(
-                    {"type": "function_call_output", "call_id": block["call_id"], "output": output}
-                )
-            case {"type": "thinking"}:
-                pass
-            case _:
-                rest.append(block)
-    if rest:
-        content = _parts(rest)
-        if role == "assistant" and not isinstance(content, str):
-            content = "\n".join(part["text"] for part in content if part.get("type") == "input_text")
-        items.insert(0, {"role": role, "content": content})
-    return items
-
-
-def _output(content: Any) -> Any:
-    return content if isinstance(content, str) else _parts(content or ())
-
-
-def _parts(blocks: Sequence[Mapping[str, Any]]) -> Any:
-    """Return blocks as the content of an item: a text, or parts."""
-    if all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
-    return [_as_part(block) for block in blocks]
-
-
-def _as_part(block: Mapping[str, Any]) -> Any:
-    match block:
-        case {"type": "text", "text": text}:
-            return {"type": "input_text", "text": text}
-        case {"type": "image"}:
-            url = block.get("url") or f"data:{block.get('media_type', 'image/png')};base64,{block.get('data')}"
-            return {"type": "input_image", "image_url": url, "detail": "auto"}
-        case {"type": "document"}:
-            named = {"filename": block["title"]} if block.get("title") else {}
-            if url := block.get("url"):
-                return {"type": "input_file", "file_url": url, **named}
-            if (text := block.get("text")) is not None:
-                return {"type": "input_text", "text": text}
-            media = block.get("media_type", "application/pdf")
-            return {"type": "input_file", "file_data": f"data:{media};base64,{block.get('data')}", **named}
-        case {"type": "opaque", "raw": raw}:
-            return raw
-        case _:
-            return {"type": "input_text", "text": json.dumps(block)}

@@ -24,8 +24,9 @@ _OPENING = frozenset({"response.created", "response.queued", "response.in_progre
 
 
 def compactd_model(model: Model) -> Model:
-    """Return a model for `Agent(model=…)` that does what `model` does. Its requests that the provider rejects as too
-    large are compacted and sent again, and what the provider counted is kept, if compactd's filter chose their input.
+    """Return a model for `Agent(model=…)` that does what `model` does. Its requests that the provider rejects
+    as too large are compacted and sent again, and what the provider counted is kept, if compactd's filter
+    chose their input.
     """
     return model if isinstance(model, CompactdModel) else CompactdModel(model)
 
@@ -63,7 +64,7 @@ class CompactdModel(Model):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
-    async def get_response(  # type: ignore[override]  # later versions may add parameters
+    async def get_response(
         self,
         system_instructions: str | None,
         input: str | list[Item],
@@ -91,7 +92,7 @@ class CompactdModel(Model):
                 request.answered(_usage(response.usage))
             return response
 
-    async def stream_response(  # type: ignore[override]  # later versions may add parameters
+    async def stream_response(
         self,
         system_instructions: str | None,
         input: str | list[Item],
@@ -127,7 +128,8 @@ class CompactdModel(Model):
                             yield early
                         opening.clear()
                         if request is not None and kind == "response.completed":
-                            request.answered(_usage(getattr(event.response, "usage", None)))  # type: ignore[union-attr]
+                            answer = getattr(event, "response", None)
+                            request.answered(_usage(getattr(answer, "usage", None)))
                         yield event
             except Exception as error:
                 if has_begun or request is None:

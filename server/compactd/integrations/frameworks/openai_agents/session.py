@@ -16,7 +16,13 @@ from compactd.integrations.frameworks.mirror import Mirror
 from compactd.integrations.frameworks.openai_agents.conversation import CLIENT, Conversation, Options
 from compactd.integrations.frameworks.openai_agents.filter import with_filter
 from compactd.integrations.frameworks.openai_agents.items import Item
-from compactd.integrations.frameworks.openai_agents.store import FileStore, SessionStore, Store, Stored, finished
+from compactd.integrations.frameworks.openai_agents.store import (
+    FileStore,
+    SessionStore,
+    Store,
+    Stored,
+    finished,
+)
 from compactd.protocol.wire import StateResult
 
 
@@ -26,12 +32,13 @@ class CompactdSession:
         session = CompactdSession("chat-1")
         result = await Runner.run(agent, "Hello", session=session, run_config=session.run_config())
 
-    The items are stored unchanged, in a database of compactd's or in another session of the SDK's. `get_items` returns
-    the view: when the items near the window's limit, the oldest are replaced by a summary. With `run_config()`, each
-    model request within a run has such a view, and one that the provider rejects as too large is sent again, smaller.
+    The items are stored unchanged, in a database of compactd's or in another session of the SDK's.
+    `get_items` returns the view: when the items near the window's limit, the oldest are replaced by a
+    summary. With `run_config()`, each model request within a run has such a view, and one that the provider
+    rejects as too large is sent again, smaller.
 
-    The object holds options only: it may be copied, pickled, and shared by agents, threads and event loops. Several
-    processes may use one session.
+    The object holds options only: it may be copied, pickled, and shared by agents, threads and event loops.
+    Several processes may use one session.
     """
 
     session_id: str
@@ -54,11 +61,13 @@ class CompactdSession:
 
         Args:
             session_id: The conversation's name.
-            model: `provider/id`. Default: as the agent's model says, once a run with `run_config()` has begun.
+            model: `provider/id`. Default: as the agent's model says, once a run with `run_config()` has
+                begun.
             context_window: The model's window in tokens. Default: compactd looks it up by the model's name.
             compaction: Settings of compactions, e.g. `{"keep_recent_tokens": 20_000}` (docs/settings.md).
             underlying_session: Another session of the SDK's that stores the items, such as `SQLiteSession`.
-            session_settings: The SDK's. A `limit` turns the view off: runs then get the newest items, unchanged.
+            session_settings: The SDK's. A `limit` turns the view off: runs then get the newest items,
+                unchanged.
             working_dir: The folder that the conversation is about. Default: the current folder.
             db_path: The database's file. Default: `openai-agents.sqlite3` in compactd's data folder.
             command: The command that starts the daemon. Default: this Python's `compactd serve`.
@@ -88,8 +97,8 @@ class CompactdSession:
     # --- the SDK's protocol -----------------------------------------------------------------------------
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        """Return the view of the conversation: all items, or a summary and the newest ones. With a `limit`, return the
-        newest items, unchanged. `original_items` always returns all.
+        """Return the view of the conversation: all items, or a summary and the newest ones. With a `limit`,
+        return the newest items, unchanged. `original_items` always returns all.
         """
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None:
@@ -120,8 +129,8 @@ class CompactdSession:
     # --- more than the protocol -------------------------------------------------------------------------
 
     def run_config(self, base: RunConfig | Mapping[str, Any] | None = None) -> RunConfig:
-        """Return the settings for runs with this session: `base`, with compactd's input filter, and with models that
-        send a request again after an overflow. A filter that `base` has runs first.
+        """Return the settings for runs with this session: `base`, with compactd's input filter, and with
+        models that send a request again after an overflow. A filter that `base` has runs first.
         """
         return with_filter(base, self._options)
 
@@ -140,12 +149,14 @@ class CompactdSession:
         return await asyncio.to_thread(self.mirror.recall, query, entry_ids)
 
     async def state(self) -> StateResult:
-        """Return how full the context is, what was billed, and the compactions. Raise the errors of `Client.call`."""
+        """Return how full the context is, what was billed, and the compactions. Raise the errors of
+        `Client.call`.
+        """
         return await asyncio.to_thread(self.mirror.state)
 
     async def undo(self, *, force: bool = False) -> None:
-        """Undo the last compaction: the next request has the items again. Raise `RpcError` if there is none, or if the
-        items would not fit the window; `force` undoes it anyway.
+        """Undo the last compaction: the next request has the items again. Raise `RpcError` if there is none,
+        or if the items would not fit the window; `force` undoes it anyway.
         """
         await asyncio.to_thread(lambda: self.mirror.undo(force=force))
 
@@ -158,8 +169,8 @@ class CompactdSession:
         return self._options.conversation()
 
     def _attempted(self, work: Any, stored: Stored) -> Any:
-        """Do `work`; if anything in it fails, return None: storing and reading items must not fail because of the
-        daemon.
+        """Do `work`; if anything in it fails, return None: storing and reading items must not fail because of
+        the daemon.
         """
         return engine_of(self._options.command).attempt(lambda _: work(stored))
 

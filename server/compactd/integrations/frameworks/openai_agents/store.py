@@ -1,5 +1,5 @@
-"""Where the items of a session are kept, unchanged: a SQLite database in compactd's data folder, or another session
-of the SDK's.
+"""Where the items of a session are kept, unchanged: a SQLite database in compactd's data folder, or another
+session of the SDK's.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class FileStore:
-    """Items in a database, which several sessions, threads and processes may use at once. The object has only its
+    """Items in a database, which several sessions, threads and processes may use at once. The object has only
+    its
     name: so it can be copied, pickled, and used after a fork.
     """
 
@@ -258,8 +259,8 @@ class SessionStore:
 
 
 async def _finished(work: Callable[[], T]) -> T:
-    """Do `work` in a thread, and wait for its end even if the task is cancelled: its caller must know whether the
-    items are stored.
+    """Do `work` in a thread, and wait for its end even if the task is cancelled: its caller must know whether
+    the items are stored.
     """
     return await finished(asyncio.to_thread(work))
 
@@ -283,5 +284,7 @@ def _fields(value: object) -> Any:
     """Return the fields of one of the SDK's pydantic models."""
     dump = getattr(value, "model_dump", None)
     if dump is None:
-        raise TypeError(f"an item contains a value of the type {type(value).__name__}, which JSON cannot hold")
+        raise TypeError(
+            f"an item contains a value of the type {type(value).__name__}, which JSON cannot hold"
+        )
     return dump(exclude_unset=True)

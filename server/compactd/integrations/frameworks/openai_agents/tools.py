@@ -26,8 +26,9 @@ _SCHEMA = {
 
 
 def compactd_recall() -> FunctionTool:
-    """Return the tool `recall` for `Agent(tools=[…])`. With it, the model looks up what was said earlier in its
-    conversation. One object serves all agents and sessions: it finds the run's conversation by compactd's filter.
+    """Return the tool `recall` for `Agent(tools=[…])`. With it, the model looks up what was said earlier in
+    its conversation. One object serves all agents and sessions: it finds the run's conversation by compactd's
+    filter.
     """
     return FunctionTool(
         name=recall.NAME,
@@ -64,8 +65,8 @@ def _arguments(text: str) -> tuple[str, list[str]]:
 
 
 def compactd_reduce(level: Level = "default") -> ToolOutputGuardrail[Any]:
-    """Return a guardrail for `function_tool(tool_output_guardrails=[…])` that shortens a tool's long texts before they
-    enter the conversation. `observe` changes nothing, and only counts what would be saved.
+    """Return a guardrail for `function_tool(tool_output_guardrails=[…])` that shortens a tool's long texts
+    before they enter the conversation. `observe` changes nothing, and only counts what would be saved.
     """
     return ToolOutputGuardrail(guardrail_function=_Reduce(level), name="compactd_reduce")
 

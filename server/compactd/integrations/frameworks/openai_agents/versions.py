@@ -18,7 +18,8 @@ def check() -> None:
         import agents.run_config
     except ImportError as error:
         raise ImportError(
-            f"compactd.integrations.frameworks.openai_agents needs {TESTED}: pip install 'compactd[openai-agents]'"
+            f"compactd.integrations.frameworks.openai_agents needs {TESTED}: "
+            "pip install 'compactd[openai-agents]'"
         ) from error
     missing = list(lacks(agents))
     if missing:
@@ -37,7 +38,9 @@ def lacks(agents: object) -> Iterator[str]:
         "RunConfig": ("call_model_input_filter", "model_provider", "model"),
     }.items():
         kind = getattr(config, owner, None)
-        fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+        fields = (
+            {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+        )
         yield from (f"`{owner}.{name}`" for name in names if name not in fields)
     for owner, method, names in (
         ("Model", "get_response", ("system_instructions", "input", "model_settings", "tools", "handoffs")),

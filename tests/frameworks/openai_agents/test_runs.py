@@ -160,10 +160,12 @@ def test_a_conversation_that_the_server_holds_is_left_alone() -> None:
         [[function_call("inspect_part", '{"number": 1}', call_id="c1")], [assistant_message("Done")]]
     )
     agent = Agent(name="a", model=compactd_model(model), tools=[function_tool(TOOLS[0])])
-    config = compactd_run_config(context_window=WINDOW)
+    name = uuid4().hex
+    config = compactd_run_config(session_id=name, context_window=WINDOW)
 
     asyncio.run(Runner.run(agent, "Inspect", run_config=config, auto_previous_response_id=True))
 
+    assert sessions_of(name) == [f"openai-agents:{name}"]
     assert [item.get("type") for item in model.calls[1].input] == ["function_call_output"]
 
 
@@ -451,6 +453,8 @@ def test_an_agent_that_is_a_tool_has_a_session_of_its_own() -> None:
         ["42", "43"],
         ["43", "42"],
     )
+    asyncio.run(session.clear_session())
+    assert sessions_of(session.session_id) == []
 
 
 # --- tools ------------------------------------------------------------------------------------------------

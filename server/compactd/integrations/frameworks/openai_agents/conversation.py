@@ -171,6 +171,7 @@ class Conversation:
         self._sent: list[Hashable] = []
         self._setup: Setup | None = None
         self._usages: dict[str, tuple[int, Hashable, dict[str, Any]]] = {}
+        self._others: dict[str, SessionOptions] = {}
         self._tools: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
 
     @property
@@ -238,13 +239,17 @@ class Conversation:
         self.note_sent(self.mirror, log)
 
     def clear(self) -> None:
-        """Forget the conversation, and delete the daemon's session."""
-        mirror = self.mirror
+        """Forget the conversation, and delete the daemon's session, with those that this process began for agents
+        used as tools.
+        """
+        mirrors = [self.mirror, *(self.engine.mirror(*other) for other in self._others.items())]
         with self._lock:
             self._stored, self._log, self._first, self._sent = NOTHING, Log.of(()), None, []
             self._views.clear()
             self._usages.clear()
-        mirror.delete()
+            self._others.clear()
+        for mirror in mirrors:
+            mirror.delete()
 
     def _own_setup(self) -> Setup:
         return Setup(model=self._options.model)
@@ -281,7 +286,10 @@ class Conversation:
         """
         digest = blake2b(repr(log.keys[0]).encode("utf-8", "replace"), digest_size=6).hexdigest()
         options = replace(self._options.session, parent_session_id=self.name)
-        return self.engine.mirror(f"{self.name}/{digest}", options)
+        name = f"{self.name}/{digest}"
+        with self._lock:
+            self._others[name] = options
+        return self.engine.mirror(name, options)
 
     def note_sent(self, mirror: Mirror, log: Log) -> None:
         """Remember what the daemon's session has."""

@@ -10,10 +10,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from agents import Agent, RunConfig, Runner, RunState, SQLiteSession, function_tool, handoff
+from agents import Agent, Model, RunConfig, Runner, RunState, SQLiteSession, function_tool, handoff
 from agents.extensions import handoff_filters
 from agents.run_config import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message, function_call
+from openai.types.responses import Response, ResponseCreatedEvent, ResponseError, ResponseFailedEvent
 
 from compactd.core.text.summary_format import LEAD
 from compactd.integrations.frameworks.engine import CompactdWarning, close_engines, engine_of
@@ -223,6 +224,103 @@ def test_a_rejected_request_is_sent_again_smaller(seam: str, stream: bool) -> No
     # The first rejection teaches compactd the window.
     assert 1 <= provider.totals.rejections <= 2
     assert [fault for fault in broken(provider) if "refused" not in fault and "tokens" not in fault] == []
+
+
+class Overflow(Exception):
+    """As OpenAI's SDK raises it."""
+
+    status_code = 400
+    code = "context_length_exceeded"
+
+
+class FailsInStream(Model):
+    """A model whose first stream begins, and then reports an overflow. The next one is another model's."""
+
+    def __init__(self, then: ScriptedModel) -> None:
+        self.then = then
+        self.inputs: list[Any] = []
+
+    async def get_response(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def stream_response(self, system: Any, items: Any, *rest: Any, **named: Any) -> Any:
+        self.inputs.append(items)
+        if len(self.inputs) > 1:
+            async for event in self.then.stream_response(system, items, *rest, **named):
+                yield event
+            return
+        # The SDK's list of codes has none for this. Its client takes what comes.
+        error = ResponseError.model_construct(
+            code="context_length_exceeded", message="Your input exceeds the context window"
+        )
+        about = {"id": "r", "created_at": 1, "model": "m", "object": "response", "output": [], "tools": []}
+        answer = Response(**about, parallel_tool_calls=False, tool_choice="auto", error=error, status="failed")
+        yield ResponseCreatedEvent(response=answer, sequence_number=0, type="response.created")
+        yield ResponseFailedEvent(response=answer, sequence_number=1, type="response.failed")
+
+
+def test_an_overflow_within_a_stream_is_hidden_until_an_answer_begins() -> None:
+    session = fresh(context_window=100_000)
+    model = FailsInStream(ScriptedModel([[assistant_message("Here I am")]]))
+    kinds: list[str] = []
+
+    async def script() -> None:
+        await session.add_items(
+            [{"role": "user", "content": f"Request {n} " + "word " * 400} for n in range(100)]
+        )
+        agent = Agent(name="a", model=compactd_model(model))
+        result = Runner.run_streamed(agent, "Hi", session=session, run_config=session.run_config())
+        async for event in result.stream_events():
+            if event.type == "raw_response_event":
+                kinds.append(event.data.type)
+        assert result.final_output == "Here I am"
+
+    asyncio.run(script())
+
+    assert "response.failed" not in kinds
+    assert kinds.count("response.created") <= 1
+    assert len(model.inputs[1]) < len(model.inputs[0])
+
+
+def test_an_overflow_of_another_run_is_not_answered_with_this_runs_items() -> None:
+    session = fresh(context_window=100_000)
+    inner = ScriptedModel([Overflow("too long"), [assistant_message("42")]])
+    outer = ScriptedModel(
+        [[function_call("oracle", '{"input": "What is it?"}', call_id="o1")], [assistant_message("Sorry")]]
+    )
+    oracle = Agent(name="oracle", model=compactd_model(inner)).as_tool(
+        "oracle", "Knows it.", run_config=RunConfig()
+    )
+    agent = Agent(name="outer", model=compactd_model(outer), tools=[oracle])
+
+    async def script() -> None:
+        await session.add_items(
+            [{"role": "user", "content": f"Request {n} " + "word " * 400} for n in range(100)]
+        )
+        await ask(agent, "Ask the oracle", session, session.run_config())
+
+    asyncio.run(script())
+
+    assert len(inner.calls) == 1
+    assert "error" in outer.calls[1].input[-1]["output"].lower()
+
+
+def test_items_that_stay_are_the_hosts_own_objects() -> None:
+    session = fresh()
+    agent = Agent(name="a")
+
+    async def script() -> None:
+        await session.add_items(
+            [{"role": "user", "content": f"Request {n} " + "word " * 300} for n in range(40)]
+        )
+        items = [*await session.get_items(), {"role": "user", "content": "Now"}]
+        filter_: Any = session.run_config().call_model_input_filter
+        sent = await filter_(CallModelData(ModelInputData(items, None), agent, None))
+        assert sent.input[0]["content"].startswith(LEAD)
+        kept = {id(item) for item in items}
+        assert [id(item) in kept for item in sent.input[1:]] == [True] * (len(sent.input) - 1)
+
+    asyncio.run(script())
 
 
 def test_another_error_is_the_hosts() -> None:

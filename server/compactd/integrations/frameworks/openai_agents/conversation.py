@@ -27,7 +27,8 @@ MAX_CONVERSATIONS = 256
 """The most conversations that a process remembers. The one that was used longest ago is forgotten: its views
 are then recognised no more, and it is read from its store again.
 """
-_MAX_VIEWS = 4
+_MAX_KNOWN = 4
+"""How many views, and how many requests, are recognised: as many agents may use a conversation at once."""
 _MAX_ID = 200
 
 
@@ -55,14 +56,6 @@ class Options:
         )
 
 
-def _common(one: Sequence[Item], other: Sequence[Item]) -> int:
-    """Return how many items at the beginning are equal."""
-    for index, (each, its) in enumerate(zip(one, other, strict=False)):
-        if each != its:
-            return index
-    return min(len(one), len(other))
-
-
 def _daemons(session_id: str) -> str:
     """Return a session id in the form that the daemon takes: short and without control characters."""
     if len(session_id) <= _MAX_ID and session_id.isprintable():
@@ -72,35 +65,48 @@ def _daemons(session_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _HandedView:
-    """A view that `get_items` returned. A run's input begins with it, and means the whole conversation."""
+class _Known:
+    """Items that were handed out or came in, and the whole conversation that they stand for."""
 
-    sent: list[Item]
-    """Its items, as the SDK sends them. Private copies."""
+    items: list[Item]
+    """As the SDK sends them."""
     places: list[int | None]
     """Where each of them is in `log`; None for those that are not, such as a summary."""
     log: Log
-    """The items that it stands for."""
 
-    def whole(self, items: list[Item]) -> Log | None:
-        """Return the whole conversation if `items` begins with this view, or with all of it but some of the
-        newest items. Items that the view keeps are those of `items`. O(items).
+    @staticmethod
+    def of(items: list[Item]) -> _Known:
+        """Return items that are the whole conversation. O(items and their fields)."""
+        return _Known(items, list(range(len(items))), Log.of(items))
+
+    def continued(self, items: list[Item]) -> _Known | None:
+        """Return `items` if they begin with the known ones: the rest comes after the known conversation.
+        Items that both have are those of `items`. O(items).
         """
-        same = len(self.sent)
-        if items[:same] != self.sent:
-            same = _common(self.sent, items)
-            # What the view has from there on must be all that the conversation has.
-            last = None if same == 0 else self.places[same - 1]
-            if last is None or len(self.log.items) - last != len(self.sent) - same + 1:
-                return None
-            log = Log.of(self.log.items[: last + 1])
-        else:
-            log = self.log
+        count = len(self.items)
+        if items[:count] != self.items:
+            return None
+        return self._with(items, self.places, self.log)
+
+    def shortened(self, items: list[Item]) -> _Known | None:
+        """Return `items` if they begin with the known ones but some of the newest. O(their fields)."""
+        same = next(
+            (at for at, (one, other) in enumerate(zip(self.items, items, strict=False)) if one != other),
+            min(len(self.items), len(items)),
+        )
+        last = None if same == 0 else self.places[same - 1]
+        # What the known items have from there on must be all that the conversation has.
+        if last is None or len(self.log.items) - last != len(self.items) - same + 1:
+            return None
+        return self._with(items, self.places[:same], Log.of(self.log.items[: last + 1]))
+
+    def _with(self, items: list[Item], places: list[int | None], log: Log) -> _Known:
         own = log.items.copy()
-        for place, item in zip(self.places[:same], items, strict=False):
+        for place, item in zip(places, items, strict=False):
             if place is not None:
                 own[place] = item
-        return Log(own, log.starts, log.keys).extended(items[same:])
+        whole = Log(own, log.starts, log.keys).extended(items[len(places) :])
+        return _Known(items, [*places, *range(len(log.items), len(whole.items))], whole)
 
 
 @dataclass
@@ -166,7 +172,8 @@ class Conversation:
         self._lock = threading.RLock()
         self._stored = NOTHING
         self._log = Log.of(())
-        self._views: deque[_HandedView] = deque(maxlen=_MAX_VIEWS)
+        self._views: deque[_Known] = deque(maxlen=_MAX_KNOWN)
+        self._requests: deque[_Known] = deque(maxlen=_MAX_KNOWN)
         self._first: Hashable = None
         self._sent: list[Hashable] = []
         self._setup: Setup | None = None
@@ -222,7 +229,7 @@ class Conversation:
         places = {id(item): place for place, item in enumerate(log.items)}
         items = shown(log, kept)
         self._views.append(
-            _HandedView([as_sent(item) for item in items], [places.get(id(item)) for item in items], log)
+            _Known([as_sent(item) for item in items], [places.get(id(item)) for item in items], log)
         )
         return shown(fresh, kept)
 
@@ -239,13 +246,14 @@ class Conversation:
         self.note_sent(self.mirror, log)
 
     def clear(self) -> None:
-        """Forget the conversation, and delete the daemon's session, with those that this process began for agents
-        used as tools.
+        """Forget the conversation, and delete the daemon's session, with those that this process began for
+        agents used as tools.
         """
         mirrors = [self.mirror, *(self.engine.mirror(*other) for other in self._others.items())]
         with self._lock:
             self._stored, self._log, self._first, self._sent = NOTHING, Log.of(()), None, []
             self._views.clear()
+            self._requests.clear()
             self._usages.clear()
             self._others.clear()
         for mirror in mirrors:
@@ -258,7 +266,9 @@ class Conversation:
 
     def request(self, items: list[Item], setup: Setup, agent: str) -> Request:
         """Return the request that the SDK would make with `items`."""
-        log = self._whole(items)
+        known = self._known(items)
+        self._requests.append(known)
+        log = known.log
         with self._lock:
             if self._first is None and log.keys:
                 self._first = log.keys[0]
@@ -268,17 +278,24 @@ class Conversation:
         mirror = self.mirror if is_own else self._other(log)
         return Request(self, mirror, log, setup, agent)
 
-    def _whole(self, items: list[Item]) -> Log:
-        """Return the items with the whole conversation in the place of a view of it."""
-        log = self._expanded(items)
-        if log is None and items and is_summary(fields_of(items[0])) and self._options.store is not None:
+    def _known(self, items: list[Item]) -> _Known:
+        """Return what the items of a request stand for. One that goes on with a view or an earlier request
+        costs what is new.
+        """
+        known = self._recognised(items)
+        if known is None and items and is_summary(fields_of(items[0])) and self._options.store is not None:
             # A run that was stored with a view, and goes on in another process.
             self.view(self._options.store.read_all(self._stored))
-            log = self._expanded(items)
-        return Log.of(items) if log is None else log
+            known = self._recognised(items)
+        return _Known.of(items) if known is None else known
 
-    def _expanded(self, items: list[Item]) -> Log | None:
-        return next((log for view in reversed(self._views) if (log := view.whole(items)) is not None), None)
+    def _recognised(self, items: list[Item]) -> _Known | None:
+        views, requests = list(reversed(self._views)), list(reversed(self._requests))
+        attempts = (
+            *(known.continued for known in (*requests, *views)),
+            *(known.shortened for known in views),
+        )
+        return next((found for attempt in attempts if (found := attempt(items)) is not None), None)
 
     def _other(self, log: Log) -> Mirror:
         """Return the session of a conversation that begins otherwise: of an agent that is used as a tool, or

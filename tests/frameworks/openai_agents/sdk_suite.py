@@ -1,10 +1,10 @@
-"""Run the SDK's own tests of sessions and runs with `CompactdSession` in the place of its `SQLiteSession`.
+"""Run the SDK's own tests of sessions and runs with `CompactdSession` instead of its `SQLiteSession`.
 
     /path/of/the/frameworks/bin/python -m tests.frameworks.openai_agents.sdk_suite
 
-The tests come with the source distribution of openai-agents, which pip downloads. Some of them look into
-`SQLiteSession`: its connections, its tables, and the replacement of a suffix that only the SDK's own stores have. They
-fail with any other session and are left out, by name.
+The tests come with the source distribution of openai-agents, which pip downloads. Some of them look
+into `SQLiteSession`: its connections, its tables, and the replacement of a suffix that only the SDK's own
+stores have. They fail with any other session and are left out, by name.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ABOUT_SUFFIXES = (
     "replay_strips_created_by",
 )
 """Tests of `OpenAIResponsesCompactionSession` above a store that can replace a suffix."""
-SHIM = '''
+SHIM = """
 import itertools, os, tempfile
 import agents, agents.memory
 from compactd.integrations.frameworks.openai_agents import CompactdSession
@@ -87,7 +87,7 @@ class SQLiteSession(CompactdSession):
 
 
 agents.SQLiteSession = agents.memory.SQLiteSession = SQLiteSession
-'''
+"""
 
 
 def main() -> int:

@@ -122,6 +122,49 @@ def test_the_filter_alone_works_with_any_session(named: bool) -> None:
     assert provider.totals.tasks == 2
 
 
+def test_runs_without_a_session_know_nothing_of_each_other() -> None:
+    """Two people may begin with the same words."""
+    config = compactd_run_config(context_window=WINDOW)
+
+    async def one(secret: str, query: str) -> str:
+        model = ScriptedModel(
+            [
+                [function_call("recall", json.dumps({"query": query}), call_id="r1")],
+                [assistant_message("ok")],
+            ]
+        )
+        agent = Agent(name="a", model=model, tools=[compactd_recall()])
+        history = [{"role": "user", "content": "Hello"}, {"role": "user", "content": secret}]
+        await Runner.run(agent, history, run_config=config)
+        return str(model.calls[1].input[-1]["output"])
+
+    async def script() -> None:
+        assert "plum" in await one("My word is plum.", "My word")
+        found = await asyncio.create_task(one("My word is pear.", "My word"))
+        assert "pear" in found
+        assert "plum" not in found
+
+    asyncio.run(script())
+
+
+def test_a_daemon_that_fails_in_a_run_leaves_it_with_what_it_was_given() -> None:
+    session = fresh()
+    agent = Agent(name="a")
+
+    async def script() -> None:
+        await session.add_items(
+            [{"role": "user", "content": f"Request {n} " + "word " * 300} for n in range(40)]
+        )
+        items = [*await session.get_items(), {"role": "user", "content": "Now"}]
+        broken_ = CompactdSession(session.session_id, context_window=WINDOW, command=BROKEN)
+        filter_: Any = broken_.run_config().call_model_input_filter
+        sent = await filter_(CallModelData(ModelInputData(items, "System"), agent, None))
+        assert (sent.input, sent.instructions) == (items, "System")
+
+    with pytest.warns(CompactdWarning):
+        asyncio.run(script())
+
+
 def test_a_filter_may_take_the_session_from_the_context() -> None:
     names: list[str] = []
 
@@ -253,8 +296,16 @@ class FailsInStream(Model):
         error = ResponseError.model_construct(
             code="context_length_exceeded", message="Your input exceeds the context window"
         )
-        about = {"id": "r", "created_at": 1, "model": "m", "object": "response", "output": [], "tools": []}
-        answer = Response(**about, parallel_tool_calls=False, tool_choice="auto", error=error, status="failed")
+        about: dict[str, Any] = {
+            "id": "r",
+            "created_at": 1,
+            "model": "m",
+            "object": "response",
+            "output": [],
+            "tools": [],
+        }
+        about |= {"parallel_tool_calls": False, "tool_choice": "auto", "status": "failed"}
+        answer = Response(**about, error=error)
         yield ResponseCreatedEvent(response=answer, sequence_number=0, type="response.created")
         yield ResponseFailedEvent(response=answer, sequence_number=1, type="response.failed")
 

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
+from uuid import uuid4
 
 from compactd.integrations.frameworks.engine import Engine, SessionOptions, engine_of
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS, request_error
@@ -23,7 +24,7 @@ from compactd.integrations.frameworks.openai_agents.store import NOTHING, FileSt
 from compactd.integrations.frameworks.openai_agents.views import shown
 
 CLIENT = "openai-agents"
-MAX_CONVERSATIONS = 256
+MAX_CONVERSATIONS = 64
 """The most conversations that a process remembers. The one that was used longest ago is forgotten: its views
 are then recognised no more, and it is read from its store again.
 """
@@ -38,21 +39,19 @@ class Options:
 
     session: SessionOptions
     session_id: str | None
-    """None: one conversation for each first message, in memory only."""
+    """None: a conversation for each run, in memory only."""
     model: str | None = None
     """`provider/id`. None: as the agent says."""
     command: tuple[str, ...] | None = None
     store: FileStore | None = None
     """Where the conversation's items are, if any process can read them without help."""
 
-    def conversation(self, items: Sequence[Item] = ()) -> Conversation:
-        """Return the conversation; without a session id, that which begins with the first of `items`."""
+    def conversation(self) -> Conversation:
+        """Return this process's conversation with the session id; without one, a new conversation."""
         if self.session_id is not None:
             return conversation(f"{CLIENT}:{_daemons(self.session_id)}", self)
-        first = Log.of(items[:1]).keys
-        digest = blake2b(repr(first).encode("utf-8", "replace"), digest_size=8).hexdigest()
-        return conversation(
-            f"{CLIENT}:run:{digest}", replace(self, session=replace(self.session, persist=False))
+        return Conversation(
+            f"{CLIENT}:run:{uuid4().hex}", replace(self, session=replace(self.session, persist=False))
         )
 
 
@@ -115,6 +114,8 @@ class Request:
 
     conversation: Conversation
     mirror: Mirror
+    given: list[Item]
+    """What the SDK would send."""
     log: Log
     """The whole conversation, this request's new items included."""
     setup: Setup
@@ -125,14 +126,19 @@ class Request:
     """The most output tokens that it may ask for, if that is known."""
     attempts: int = 1
 
-    def prepare(self) -> list[Item]:
-        """Return the items that the request shall contain."""
+    def prepare(self) -> bool:
+        """Choose the items that the request shall contain. Return False if the daemon cannot help: they are
+        then those that the SDK gave.
+        """
         view = self.mirror.prepare(
             self.log.history(self.conversation.usage_of(self.mirror, self.log)), self.setup
         )
+        if view is None:
+            self.sent = self.given
+            return False
         self.conversation.note_sent(self.mirror, self.log)
-        self.sent = self.log.items if view is None or view.is_whole else shown(self.log, view.items)
-        return list(self.sent)
+        self.sent = self.log.items if view.is_whole else shown(self.log, view.items)
+        return True
 
     def is_of(self, items: Any) -> bool:
         """Return whether these items were prepared for this request. The SDK may leave out some."""
@@ -154,7 +160,7 @@ class Request:
         if told is None or not told.retry:
             return None
         self.max_tokens = told.max_output_tokens or self.max_tokens
-        return self.prepare()
+        return list(self.sent) if self.prepare() else None
 
     def answered(self, usage: dict[str, Any] | None) -> None:
         """Keep the provider's report, for the answer's message."""
@@ -220,9 +226,9 @@ class Conversation:
         view = self.mirror.prepare(
             log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup()
         )
-        self.note_sent(self.mirror, log)
         if view is None:
             return fresh.items
+        self.note_sent(self.mirror, log)
         kept: Sequence[int | ShownMessage] = range(len(log.keys))
         if view.is_compacted:
             kept = [item for item in view.items if not _is_missing_result(item)]
@@ -276,7 +282,14 @@ class Conversation:
             if is_own:
                 self._setup = setup
         mirror = self.mirror if is_own else self._other(log)
-        return Request(self, mirror, log, setup, agent)
+        return Request(self, mirror, items, log, setup, agent)
+
+    def has(self, items: list[Item]) -> bool:
+        """Return whether items go on with the last request of this conversation."""
+        if not self._requests:
+            return False
+        last = self._requests[-1].items
+        return len(items) > len(last) and items[: len(last)] == last
 
     def _known(self, items: list[Item]) -> _Known:
         """Return what the items of a request stand for. One that goes on with a view or an earlier request

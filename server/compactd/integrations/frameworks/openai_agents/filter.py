@@ -45,8 +45,7 @@ def compactd_input_filter(
 
     Args:
         session_id: A name for the conversation, or a function that returns one from the filter's data, for
-            example from your context. Default: the conversation is recognised by its first message, and is
-            kept in memory only.
+            example from your context. Default: each run is a conversation of its own, in memory only.
         model: `provider/id`. Default: as the agent's model says.
         context_window: The model's window in tokens. Default: compactd looks it up by the model's name.
         compaction: Settings of compactions, e.g. `{"keep_recent_tokens": 20_000}` (docs/settings.md).
@@ -138,7 +137,11 @@ class InputFilter:
         options = self.options
         if self.session_id is not None:
             options = replace(options, session_id=self.session_id(data))
-        conversation = options.conversation(items)
+        last = current.get()
+        if options.session_id is None and last is not None and last.conversation.has(items):
+            conversation = last.conversation
+        else:
+            conversation = options.conversation()
         tools, handoffs = conversation.tools_of(data.agent.name) or (
             getattr(data.agent, "tools", ()),
             getattr(data.agent, "handoffs", ()),

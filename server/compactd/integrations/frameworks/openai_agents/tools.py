@@ -1,4 +1,4 @@
-"""What agents get from compactd beside the view: a tool that looks up the past, and shorter tool outputs."""
+"""A tool that looks up the past, and a guardrail that shortens tool outputs."""
 
 from __future__ import annotations
 

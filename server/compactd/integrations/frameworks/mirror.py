@@ -104,6 +104,10 @@ class View:
     """True if the items are the whole history, unchanged."""
     max_output_tokens: int | None = None
     """The most output tokens that the request may ask for; None if that is not known."""
+    is_compacted: bool = False
+    """False if no compaction, prune or branch has changed what the session shows. What the items lack then is
+    only what providers reject, such as an empty message.
+    """
 
 
 class Mirror:
@@ -217,6 +221,22 @@ class Mirror:
             self._engine.attempt(
                 lambda client: client.session_close(session_id=session, timeout_s=self._options.call_s)
             )
+
+    def delete(self) -> None:
+        """Delete the session and its journal. Later calls begin a new one."""
+        with self._lock:
+            names = {self.name, self._session or self.name}
+            self._forget()
+
+        def deleted(client: Client) -> None:
+            for name in names:
+                try:
+                    client.session_delete(session_id=name, timeout_s=CALL_S)
+                except RpcError as error:
+                    if error.code != _SESSION_NOT_FOUND:
+                        raise
+
+        self._engine.attempt(deleted)
 
     # --- the session ------------------------------------------------------------------------------------
 
@@ -437,7 +457,7 @@ class Mirror:
         self._items_cover = count
         items = tuple(self._items)
         is_whole = len(items) == count and all(at == item for at, item in enumerate(items))
-        return View(items, is_whole=is_whole, max_output_tokens=limit)
+        return View(items, is_whole=is_whole, max_output_tokens=limit, is_compacted=epoch != 1)
 
     def _read_view(self, client: Client, history: History) -> list[int | ShownMessage]:
         """Ask for the view. O(its text)."""

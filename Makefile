@@ -6,7 +6,7 @@ RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check nightly test-system test-editors test-agents lint bench against dist docs proof proof-full breaks retention release wheels schema clean
+.PHONY: help setup demo test check nightly test-system test-editors test-agents test-frameworks lint bench against dist docs proof proof-full breaks retention release wheels schema clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -47,6 +47,7 @@ check: $(STAMP)  ## run some tests in one process: make check ARGS="tests/unit/c
 
 nightly: $(STAMP)  ## run all tests except editors, with all examples of each law; write the result to docs/proof.md
 	@BIN=$(BIN) sh tests/agents/setup.sh
+	@BIN=$(BIN) sh tests/frameworks/setup.sh
 	@$(BIN)/python -m tests.faults.proof.nightly $(ARGS)
 
 test-system: $(STAMP)  ## run tests that need system packages (jq, git, zsh, fish, groff); install them if allowed
@@ -61,6 +62,12 @@ test-editors: $(STAMP)  ## run the extensions in real editors, without a screen;
 test-agents: $(STAMP)  ## run hooks, plugins and recall in real coding agents; install the agents if allowed
 	@BIN=$(BIN) sh tests/agents/setup.sh
 	@$(BIN)/python -m pytest -rs -m agent $(ARGS)
+
+# The frameworks have an environment of their own, outside the tree. Without PyPI, their tests are skipped.
+test-frameworks: export PYTHONDONTWRITEBYTECODE =
+test-frameworks: $(STAMP)  ## run agents of LangChain, OpenAI Agents SDK, Pydantic AI and Claude Agent SDK; install these if allowed
+	@BIN=$(BIN) sh tests/frameworks/setup.sh
+	@$(BIN)/python -m tests.frameworks $(ARGS)
 
 lint: $(STAMP)  ## run ruff, mypy, pyright, import rules and the phrase linter
 	@$(BIN)/ruff check .

@@ -18,6 +18,8 @@ from tests.faults.proof.results import MARK, Kept, write_table
         ("10 passed in 1.00s", 2, 10, 1),
         ("no tests ran in 0.01s", 5, 0, 1),
         ("", -9, 0, 1),
+        ("10 passed in 1.00s; in frameworks: 1 failed, 5 passed in 2.00s", 1, 16, 1),
+        ("10 passed in 1.00s; in frameworks: 5 passed, 2 skipped in 2.00s", 0, 15, 0),
     ],
 )
 def test_a_run_that_failed_or_ended_early_has_lost_something(

@@ -1,29 +1,38 @@
 """`python -m tests.faults.proof.nightly`: every test except those in editors, with all examples of each law.
 
+The tests in frameworks for agents run after the others, with a Python of their own.
+
 The result goes to docs/proof.json and docs/proof.md, unless arguments for pytest are given.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 
 from tests.faults.proof.parts import ROOT, Row
 from tests.faults.proof.results import Kept, load, store, today, write_table
+from tests.frameworks import environment
 
 KEY = "tests/nightly"
+PARALLEL = ("-n", "logical", "--dist", "worksteal")
 OPTIONS = (
-    *("-n", "logical", "--dist", "worksteal"),
-    *("-m", "not system and (agent or not editor)", "--hypothesis-profile=nightly"),
+    *PARALLEL,
+    *("-m", "not system and not framework and (agent or not editor)", "--hypothesis-profile=nightly"),
 )
 
 
 def row_of(closing: str, code: int) -> Row:
-    """Return the result of a run, from pytest's last line and its exit code."""
-    counts = {name: int(count) for count, name in re.findall(r"(\d+) (passed|failed|errors?)\b", closing)}
-    passed = counts.pop("passed", 0)
-    failed = sum(counts.values())
+    """Return the result of a run, from pytest's last line and its exit code. Of two runs, the lines are one
+    text, and the code is that of the first that failed."""
+    passed = failed = 0
+    for count, name in re.findall(r"(\d+) (passed|failed|errors?)\b", closing):
+        if name == "passed":
+            passed += int(count)
+        else:
+            failed += int(count)
     return Row(
         fault="every test, with all examples of each law (`make nightly`)",
         times=passed + failed,
@@ -35,9 +44,17 @@ def row_of(closing: str, code: int) -> Row:
 
 def run(*arguments: str) -> tuple[str, int]:
     """Run pytest and print its output. Return (its last line, its exit code)."""
-    command = [sys.executable, "-m", "pytest", *OPTIONS, *arguments]
+    return _run([sys.executable, "-m", "pytest", *OPTIONS, *arguments], dict(os.environ))
+
+
+def run_in_frameworks() -> tuple[str, int]:
+    """Run the tests in frameworks and print their output. Return (pytest's last line, its exit code)."""
+    return _run(environment.command(*PARALLEL, "--hypothesis-profile=nightly"), environment.variables())
+
+
+def _run(command: list[str], variables: dict[str, str]) -> tuple[str, int]:
     closing = ""
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         for line in running.stdout:
             print(line, end="", flush=True)
@@ -62,6 +79,8 @@ def main() -> int:
     closing, code = run(*arguments)
     if arguments:
         return code
+    more, more_code = run_in_frameworks()
+    closing, code = f"{closing}; in frameworks: {more}", code or more_code
     row = row_of(closing, code)
     kept = load()
     kept[KEY] = Kept(

@@ -44,7 +44,8 @@ class Answer:
     """The report says what the server counted, in place of `input_tokens`."""
     id: str = "msg_1"
     model: str = "loopback-1"
-    """The id and the model that the answer names. Only for Anthropic."""
+    """The id and the model that the answer names. OpenAI's ids are made from it. Not for Gemini and
+    Ollama."""
 
 
 def length_stop(text: str, **more: Any) -> Answer:

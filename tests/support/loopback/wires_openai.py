@@ -15,24 +15,30 @@ class Chat:
 
     def events(self, answer: Answer) -> Iterator[tuple[str, str]]:
         """(event name, data) of the stream."""
-        yield "", self._chunk({"role": "assistant", "content": ""})
+        yield "", self._chunk(answer, {"role": "assistant", "content": ""})
         for piece in pieces(answer.thinking, answer.chunk_chars):
-            yield "", self._chunk({"reasoning_content": piece})
+            yield "", self._chunk(answer, {"reasoning_content": piece})
         for piece in pieces(answer.text, answer.chunk_chars):
-            yield "", self._chunk({("refusal" if answer.stop == "refusal" else "content"): piece})
+            yield "", self._chunk(answer, {("refusal" if answer.stop == "refusal" else "content"): piece})
         for index, call in enumerate(answer.calls):
             function = {"name": call.name, "arguments": ""}
             start = {"index": index, "id": call.id, "type": "function", "function": function}
-            yield "", self._chunk({"tool_calls": [start]})
+            yield "", self._chunk(answer, {"tool_calls": [start]})
             for piece in pieces(call.arguments, answer.chunk_chars):
                 delta = {"index": index, "function": {"arguments": piece}}
-                yield "", self._chunk({"tool_calls": [delta]})
+                yield "", self._chunk(answer, {"tool_calls": [delta]})
         if answer.stop != "none":
-            yield "", self._chunk({}, self.stop(answer))
+            yield "", self._chunk(answer, {}, self.stop(answer))
         if answer.usage:
             yield (
                 "",
-                line({**self._head("chat.completion.chunk"), "choices": [], "usage": self.usage(answer)}),
+                line(
+                    {
+                        **self._head(answer, "chat.completion.chunk"),
+                        "choices": [],
+                        "usage": self.usage(answer),
+                    }
+                ),
             )
         yield "", "[DONE]"
 
@@ -50,7 +56,7 @@ class Chat:
                 for call in answer.calls
             ]
         choice = {"index": 0, "message": message, "finish_reason": self.stop(answer)}
-        return {**self._head("chat.completion"), "choices": [choice], "usage": self.usage(answer)}
+        return {**self._head(answer, "chat.completion"), "choices": [choice], "usage": self.usage(answer)}
 
     def stop(self, answer: Answer) -> str:
         if answer.calls and answer.stop == "stop":
@@ -83,12 +89,13 @@ class Chat:
     def error_event(self, kind: str) -> tuple[str, str]:
         return "", line(self.failure(kind)[1])
 
-    def _head(self, kind: str) -> Json:
-        return {"id": "chatcmpl-1", "object": kind, "created": 1_760_000_000, "model": "loopback-1"}
+    def _head(self, answer: Answer, kind: str) -> Json:
+        identified = {"id": f"chatcmpl-{number_of(answer)}", "object": kind}
+        return {**identified, "created": 1_760_000_000, "model": answer.model}
 
-    def _chunk(self, delta: Json, finish: str | None = None) -> str:
+    def _chunk(self, answer: Answer, delta: Json, finish: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return line({**self._head("chat.completion.chunk"), "choices": [choice], "usage": None})
+        return line({**self._head(answer, "chat.completion.chunk"), "choices": [choice], "usage": None})
 
 
 class Responses:
@@ -100,9 +107,7 @@ class Responses:
 
     def _events(self, answer: Answer) -> Iterator[Json]:
         opened = {
-            "id": "resp_1",
-            "object": "response",
-            "model": "loopback-1",
+            **self._head(answer),
             "status": "in_progress",
             "output": [],
         }
@@ -142,9 +147,7 @@ class Responses:
         reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
         reason = reasons.get(answer.stop)
         return {
-            "id": "resp_1",
-            "object": "response",
-            "model": "loopback-1",
+            **self._head(answer),
             "status": "completed" if reason is None else "incomplete",
             "error": None,
             "incomplete_details": None if reason is None else {"reason": reason},
@@ -152,12 +155,22 @@ class Responses:
             "usage": self.usage(answer) if answer.usage else None,
         }
 
+    def _head(self, answer: Answer) -> Json:
+        identified = {"id": f"resp_{number_of(answer)}", "object": "response", "created_at": 1_760_000_000}
+        return {**identified, "model": answer.model}
+
     def _output(self, answer: Answer) -> list[Json]:
         output: list[Json] = []
+        of = number_of(answer)
         if answer.thinking:
             summary = [{"type": "summary_text", "text": answer.thinking}]
             output.append(
-                {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": answer.signature}
+                {
+                    "type": "reasoning",
+                    "id": f"rs_{of}",
+                    "summary": summary,
+                    "encrypted_content": answer.signature,
+                }
             )
         if answer.text:
             part: Json = {"type": "output_text", "text": answer.text, "annotations": []}
@@ -166,7 +179,7 @@ class Responses:
             output.append(
                 {
                     "type": "message",
-                    "id": "msg_1",
+                    "id": f"msg_{of}",
                     "role": "assistant",
                     "status": "completed",
                     "content": [part],
@@ -176,7 +189,7 @@ class Responses:
             output.append(
                 {
                     "type": "function_call",
-                    "id": f"fc_{number}",
+                    "id": f"fc_{number}" if of == "1" else f"fc_{of}_{number}",
                     "call_id": call.id,
                     "name": call.name,
                     "arguments": call.arguments,
@@ -214,6 +227,11 @@ class Responses:
             failed = {"id": "resp_1", "status": "failed", "error": inner, "output": [], "usage": None}
             return "response.failed", line({"type": "response.failed", "response": failed})
         return "error", line({**inner, "type": "error", "sequence_number": 9})
+
+
+def number_of(answer: Answer) -> str:
+    """Return what the ids of an answer have in common."""
+    return answer.id.removeprefix("msg_")
 
 
 def error(message: str, kind: str, code: str | None, param: str | None = None) -> Json:

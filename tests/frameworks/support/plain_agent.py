@@ -1,0 +1,145 @@
+"""The smallest agent loop, for tests of the provider and of the laws: it sends its whole history each
+time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from tests.frameworks.support.provider import MODEL, Provider
+from tests.frameworks.support.talk import TOOLS
+from tests.support.loopback.writing import Json
+
+Edit = Callable[[list[Json]], list[Json]]
+SCHEMA = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+BY_NAME = {tool.__name__: tool for tool in TOOLS}
+
+
+class Refused(Exception):
+    """The provider refused a request."""
+
+
+def run(provider: Provider, wire: str = "openai", edit: Edit = list) -> list[Json]:
+    """Have the whole conversation, and return the messages. `edit` changes a copy of them for each
+    request."""
+    loop = LOOPS[wire](provider)
+    messages: list[Json] = []
+    with httpx.Client(timeout=30) as client:
+        for request in provider.asks():
+            messages.append({"role": "user", "content": request})
+            while True:
+                sent = client.post(loop.url, json=loop.body(edit(list(messages))))
+                if sent.status_code != 200:
+                    raise Refused(sent.text)
+                said, calls = loop.read(sent.json())
+                messages += said
+                if not calls:
+                    break
+                messages += loop.results(calls)
+    return messages
+
+
+class Chat:
+    def __init__(self, provider: Provider) -> None:
+        self.url = f"{provider.openai_url}/chat/completions"
+        self.system = provider.talk.system
+
+    def body(self, messages: list[Json]) -> Json:
+        tools = [
+            {
+                "type": "function",
+                "function": {"name": name, "description": tool.__doc__, "parameters": SCHEMA},
+            }
+            for name, tool in BY_NAME.items()
+        ]
+        return {
+            "model": MODEL,
+            "messages": [{"role": "system", "content": self.system}, *messages],
+            "tools": tools,
+        }
+
+    def read(self, answer: Json) -> tuple[list[Json], list[Any]]:
+        message = answer["choices"][0]["message"]
+        return [message], message.get("tool_calls") or []
+
+    def results(self, calls: list[Any]) -> list[Json]:
+        return [
+            {"role": "tool", "tool_call_id": call["id"], "content": _output(**call["function"])}
+            for call in calls
+        ]
+
+
+class Responses:
+    def __init__(self, provider: Provider) -> None:
+        self.url = f"{provider.openai_url}/responses"
+        self.system = provider.talk.system
+
+    def body(self, messages: list[Json]) -> Json:
+        tools = [
+            {"type": "function", "name": name, "description": tool.__doc__, "parameters": SCHEMA}
+            for name, tool in BY_NAME.items()
+        ]
+        return {"model": MODEL, "instructions": self.system, "input": messages, "tools": tools}
+
+    def read(self, answer: Json) -> tuple[list[Json], list[Any]]:
+        output = answer["output"]
+        return output, [item for item in output if item["type"] == "function_call"]
+
+    def results(self, calls: list[Any]) -> list[Json]:
+        return [
+            {
+                "type": "function_call_output",
+                "call_id": call["call_id"],
+                "output": _output(call["name"], call["arguments"]),
+            }
+            for call in calls
+        ]
+
+
+class Messages:
+    def __init__(self, provider: Provider) -> None:
+        self.url = f"{provider.anthropic_url}/v1/messages"
+        self.system = provider.talk.system
+
+    def body(self, messages: list[Json]) -> Json:
+        tools = [
+            {"name": name, "description": tool.__doc__, "input_schema": SCHEMA}
+            for name, tool in BY_NAME.items()
+        ]
+        return {
+            "model": MODEL,
+            "max_tokens": 500,
+            "system": self.system,
+            "messages": messages,
+            "tools": tools,
+        }
+
+    def read(self, answer: Json) -> tuple[list[Json], list[Any]]:
+        content = answer["content"]
+        said = {"role": "assistant", "content": content}
+        return [said], [block for block in content if block["type"] == "tool_use"]
+
+    def results(self, calls: list[Any]) -> list[Json]:
+        blocks = [
+            {
+                "type": "tool_result",
+                "tool_use_id": call["id"],
+                "content": BY_NAME[call["name"]](**call["input"]),
+            }
+            for call in calls
+        ]
+        return [{"role": "user", "content": blocks}]
+
+
+def _output(name: str, arguments: str) -> str:
+    return BY_NAME[name](**json.loads(arguments))
+
+
+LOOPS: dict[str, type[Chat] | type[Responses] | type[Messages]] = {
+    "openai": Chat,
+    "openai_responses": Responses,
+    "anthropic": Messages,
+}

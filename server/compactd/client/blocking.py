@@ -126,8 +126,8 @@ class _Connection(Connection):
 
     def abandon(self) -> None:
         super().abandon()
-        # The file objects stay unclosed on purpose: closing them would write what a thread of the parent had begun
-        # to write.
+        # The file objects stay unclosed on purpose: closing them would write what a thread of the parent had
+        # begun to write.
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(OSError, ValueError):
                 if pipe is not None:
@@ -223,8 +223,8 @@ class Client(DaemonClient, Calls):
         return _run(self._running().close(timeout_s))
 
     def abandon(self) -> None:
-        """Let go of the daemon without stopping it, in a process that was forked from the one which started it. The
-        client cannot be used afterwards, and must not be collected while the process runs.
+        """Let go of the daemon without stopping it, in a process that was forked from the one which started
+        it. The client cannot be used afterwards, and must not be collected while the process runs.
         """
         self._remembered = None
         self._running().abandon()

@@ -1,5 +1,5 @@
-"""One daemon for all agents of this process: started when it is needed, started again if it dies, and left alone for
-a while if that does not help.
+"""One daemon for all agents of this process: started when it is needed, started again if it dies, and left
+alone for a while if that does not help.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ T = TypeVar("T")
 CALL_S = 10.0
 """Seconds until a request is given up that neither compacts nor asks a model."""
 PAUSE_S = 60.0
-"""Seconds in which no request is sent to a daemon that could not be started or did not answer. Otherwise, each model
-request of an agent would wait for it.
+"""Seconds in which no request is sent to a daemon that could not be started or did not answer. Otherwise,
+each model request of an agent would wait for it.
 """
 MAX_SESSIONS = 256
-"""The most sessions that are open in one process. The one that was used longest ago is closed; it is opened again
-when it is needed.
+"""The most sessions that are open in one process. The one that was used longest ago is closed; it is opened
+again when it is needed.
 """
 _HURRY_S = 0.5
 
@@ -70,7 +70,9 @@ class Engine:
         self._is_warned = False
 
     def mirror(self, session_id: str, options: SessionOptions) -> Mirror:
-        """Return the mirror of the conversation `session_id`. `options` matter only if it is new. Starts nothing."""
+        """Return the mirror of the conversation `session_id`. `options` matter only if it is new. Starts
+        nothing.
+        """
         from compactd.integrations.frameworks.mirror import Mirror
 
         with self._lock:
@@ -84,8 +86,8 @@ class Engine:
         return mirror
 
     def attempt(self, work: Callable[[Client], T]) -> T | None:
-        """Return the result of `work`, which gets the running daemon's client. If anything in it fails, warn once in
-        this process and return None: an agent must not fail because of compactd.
+        """Return the result of `work`, which gets the running daemon's client. If anything in it fails, warn
+        once in this process and return None: an agent must not fail because of compactd.
         """
         if monotonic() < self._paused_until:
             return None
@@ -96,8 +98,8 @@ class Engine:
             return None
 
     def demand(self, work: Callable[[Client], T]) -> T:
-        """Return the result of `work` like `attempt`, but let its errors through: for what a person asked for. Raise
-        `DaemonGone`, `RpcError` or `TimeoutError`.
+        """Return the result of `work` like `attempt`, but let its errors through: for what a person asked
+        for. Raise `DaemonGone`, `RpcError` or `TimeoutError`.
         """
         return work(self._started())
 
@@ -171,7 +173,9 @@ def close_engines() -> None:
 
 
 def _forget_parents() -> None:
-    """After a fork, in the child: its daemons are the parent's, and locks may be held by threads that are not here."""
+    """After a fork, in the child: its daemons are the parent's, and locks may be held by threads that are not
+    here.
+    """
     global _engines_lock
     _engines_lock = threading.Lock()
     for engine in _engines.values():

@@ -1,11 +1,11 @@
 """A session of the daemon that follows a conversation which a framework holds.
 
-Before each model request, the framework's adapter gives the whole history. What is new is appended. If older messages
-were changed or removed, the session goes back to the last message that is still the same, and continues from there on
-a new branch; the old branch stays in the journal.
+Before each model request, the framework's adapter gives the whole history. What is new is appended. If older
+messages were changed or removed, the session goes back to the last message that is still the same, and
+continues from there on a new branch; the old branch stays in the journal.
 
-A message's id is a digest of the message and all that came before it. So the same history has the same ids in every
-process, and two histories have the same ids up to their first difference.
+A message's id is a digest of the message and all that came before it. So the same history has the same ids in
+every process, and two histories have the same ids up to their first difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -23,6 +23,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from compactd.client import Client, Interrupted, Json, RpcError
 from compactd.integrations.frameworks import recall
 from compactd.integrations.frameworks.engine import CALL_S, SessionOptions
+from compactd.protocol.messages import CompactionResult
 from compactd.protocol.wire import (
     AppendResult,
     EndResult,
@@ -44,7 +45,7 @@ MAX_BATCH = 4_000_000
 _SESSION_NOT_FOUND = 1001
 _CANNOT_FIT = 1008
 
-NeutralMessage = dict[str, Json]
+NeutralMessage = dict[str, Any]
 """A message in the protocol's neutral form, without an id."""
 
 
@@ -58,7 +59,7 @@ class ShownMessage(Struct, frozen=True):
     """The message of the history that it replaces; None if it replaces none."""
     is_summary: bool = False
 
-    def blocks(self) -> list[dict[str, Json]]:
+    def blocks(self) -> list[dict[str, Any]]:
         """Return the content as blocks. O(length)."""
         content = msgspec.json.decode(self.content)
         return [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -71,8 +72,8 @@ class History:
     keys: Sequence[Hashable]
     """For each message, a value that is equal as long as the message says the same."""
     encode: Callable[[int], NeutralMessage]
-    """Returns the message at an index in the neutral form. Called for new messages only. A `usage` in it is the
-    provider's report on the request that this message answers.
+    """Returns the message at an index in the neutral form. Called for new messages only. A `usage` in it is
+    the provider's report on the request that this message answers.
     """
 
 
@@ -83,6 +84,9 @@ class Setup:
     model: str | None = None
     """`provider/id`; None if it is not known."""
     context_window: int | None = None
+    """The window in tokens; None: the daemon looks it up."""
+    fallback_window: int | None = None
+    """The window in tokens that counts if the daemon does not know the model."""
     system_prompt: str = ""
     tools_key: Hashable = ()
     """A value that is equal as long as the tools are the same."""
@@ -103,8 +107,8 @@ class View:
 
 
 class Mirror:
-    """The session of one conversation. Each method takes the mirror's lock: several agents and threads may use one
-    conversation, and each gets the view of its own history.
+    """The session of one conversation. Each method takes the mirror's lock: several agents and threads may
+    use one conversation, and each gets the view of its own history.
 
     Methods that return None could not reach the daemon; the engine has warned.
     """
@@ -128,9 +132,12 @@ class Mirror:
 
     def record(self, history: History, setup: Setup | None = None) -> bool | None:
         """Append what is new. Return True. For the end of a run: the answer is then in the session."""
-        return self._attempt(
-            lambda client: self._synced(client, history, setup or self._setup or Setup()) or True
-        )
+
+        def synced(client: Client) -> bool:
+            self._synced(client, history, setup or self._setup or Setup())
+            return True
+
+        return self._attempt(synced)
 
     def failed(self, error: RequestError) -> ErrorResult | None:
         """Report a failed request. If the result has `retry`, call `prepare` and send the request again."""
@@ -176,20 +183,24 @@ class Mirror:
         )
 
     def recall(self, query: str, entry_ids: Sequence[str]) -> str:
-        """Return what was said earlier, as a text for the model: the messages `entry_ids`, or those that `query` finds."""
+        """Return what was said earlier, as a text for the model: the messages `entry_ids`, or those that
+        `query` finds.
+        """
         text = self._attempt(lambda client: recall.answer(client, self._opened(client), query, entry_ids))
         return recall.UNREACHABLE if text is None else text
 
     def state(self) -> StateResult:
-        """Return how full the context is, what was billed, and the compactions. Raise the errors of `Client.call`."""
+        """Return how full the context is, what was billed, and the compactions. Raise the errors of
+        `Client.call`.
+        """
         return self._demand(
             lambda client: client.agent_state(session_id=self._opened(client), timeout_s=CALL_S)
         )
 
     def undo(self, *, force: bool = False) -> None:
-        """Undo the last compaction or prune: the next request has the messages again. Raise `RpcError` if there is
-        none, or if the messages would not fit the window; `force` undoes it anyway, and the next request compacts
-        again.
+        """Undo the last compaction or prune: the next request has the messages again. Raise `RpcError` if
+        there is none, or if the messages would not fit the window; `force` undoes it anyway, and the next
+        request compacts again.
         """
         self._demand(
             lambda client: client.session_undo(session_id=self._opened(client), force=force, timeout_s=CALL_S)
@@ -212,7 +223,9 @@ class Mirror:
         return self._engine.demand(lambda client: self._locked(client, work))
 
     def _locked(self, client: Client, work: Callable[[Client], T]) -> T:
-        """Do `work` under the lock. If the daemon died or lost the session, open it again and do it once more."""
+        """Do `work` under the lock. If the daemon died or lost the session, open it again and do it once
+        more.
+        """
         with self._lock:
             try:
                 return work(client)
@@ -247,7 +260,7 @@ class Mirror:
 
     def _open(self, client: Client, session_id: str, setup: Setup) -> None:
         options = self._options
-        about: dict[str, Json] = {
+        about: dict[str, object] = {
             "context_window": setup.context_window or options.context_window,
             "system_prompt": setup.system_prompt or None,
             "tools": list(setup.tools()) or None,
@@ -266,8 +279,14 @@ class Mirror:
             started = client.ask("session/start", {"persist": False, **about}, StartResult, timeout_s=CALL_S)
         self._forget()
         self._session, self._setup = started.session_id, setup
+        self._give_window(client, started, setup)
         if started.resumed:
             self._read_entries(client)
+
+    def _give_window(self, client: Client, started: StartResult, setup: Setup) -> None:
+        if started.context_window is None and setup.fallback_window:
+            given = {"session_id": self._session, "context_window": setup.fallback_window}
+            client.ask("session/start", given, StartResult, timeout_s=CALL_S)
 
     def _read_entries(self, client: Client) -> None:
         """Learn which messages a stored session has. O(its messages)."""
@@ -285,7 +304,7 @@ class Mirror:
         if setup == old:
             return
         assert old is not None
-        given: dict[str, Json] = {"session_id": self._session}
+        given: dict[str, object] = {"session_id": self._session}
         if setup.model and setup.model != old.model:
             given["model"] = setup.model
         window = setup.context_window or self._options.context_window
@@ -295,7 +314,8 @@ class Mirror:
             given["system_prompt"] = setup.system_prompt
         if setup.tools_key != old.tools_key:
             given["tools"] = list(setup.tools())
-        client.ask("session/start", given, StartResult, timeout_s=CALL_S)
+        started = client.ask("session/start", given, StartResult, timeout_s=CALL_S)
+        self._give_window(client, started, setup)
         self._setup = setup
 
     # --- the history ------------------------------------------------------------------------------------
@@ -366,7 +386,7 @@ class Mirror:
         messages: Sequence[tuple[str, bytes, str, Json]],
         result_type: type[AppendResult] | type[EndResult],
     ) -> None:
-        params: dict[str, Json] = {
+        params: dict[str, object] = {
             "session_id": self._session,
             "messages": [Raw(b'{"id":"%b",%b' % (id_.encode(), body[1:])) for id_, body, _, _ in messages],
         }
@@ -429,6 +449,32 @@ class Mirror:
         return items
 
 
+def summary_of(client: Client, history: History, name: str, target_tokens: int | None = None) -> str:
+    """Return a summary of a whole history, made in a session that is not stored. Asks no model. O(text).
+
+    `name`: the framework's. `target_tokens`: the length of the summary, about.
+    """
+    about = {"persist": False, "client": {"name": name, "version": "1"}}
+    session = client.ask("session/start", about, StartResult, timeout_s=CALL_S).session_id
+    try:
+        messages = [history.encode(index) for index in range(len(history.keys))]
+        # A compaction leaves the newest message out.
+        messages.append({"role": "user", "content": "Go on."})
+        client.session_append(session_id=session, messages=messages)
+        done = client.ask(
+            "session/compact",
+            {"session_id": session, "keep_messages": 1, "force": True, "strategy": "extract"},
+            CompactionResult,
+        )
+        parts = [done.summary]
+        if done.pinned_entry_ids:
+            pinned = client.session_expand(session_id=session, entry_ids=done.pinned_entry_ids, quoted=True)
+            parts += ["## Kept word for word", *(str(entry.quoted) for entry in pinned.entries)]
+        return "\n\n".join(parts)
+    finally:
+        client.session_close(session_id=session, timeout_s=CALL_S)
+
+
 class _Meta(Struct, frozen=True):
     type: str | None = None
 
@@ -472,7 +518,7 @@ class _Encoded:
             neutral = history.encode(index)
             new.usages.append(neutral.pop("usage", None))
             new.roles.append(str(neutral["role"]))
-            body = msgspec.json.encode(neutral)
+            body = msgspec.json.encode(neutral, enc_hook=_plain)
             digest = blake2b(before.encode(), digest_size=12)
             digest.update(body)
             before = digest.hexdigest()
@@ -484,6 +530,15 @@ class _Encoded:
         """Return the messages from `index` of the history on."""
         at = max(0, index - self.start)
         return _Encoded(index, self.ids[at:], self.messages[at:], self.roles[at:], self.usages[at:])
+
+
+def _content_bytes(history: History, index: int) -> bytes:
+    return msgspec.json.encode(history.encode(index)["content"], enc_hook=_plain)
+
+
+def _plain(value: object) -> str:
+    """Return a value that JSON cannot hold as text. Frameworks have subclasses of `str`."""
+    return str(value)
 
 
 def _common(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:

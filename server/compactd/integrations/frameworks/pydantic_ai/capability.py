@@ -16,6 +16,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from compactd.client import Json
 from compactd.integrations.frameworks import recall
 from compactd.integrations.frameworks.engine import engine_of
+from compactd.integrations.frameworks.failures import MAX_ATTEMPTS
 from compactd.integrations.frameworks.mirror import Mirror, View
 from compactd.integrations.frameworks.pydantic_ai import archive, versions
 from compactd.integrations.frameworks.pydantic_ai.errors import request_error
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from pydantic_ai.toolsets import AgentToolset
 
 Reduce = Literal["off", "observe", "light", "default", "strong"]
-
-MAX_ATTEMPTS = 4
-"""The most attempts at one request. After each rejection compactd makes the request smaller."""
 
 
 @dataclass
@@ -53,7 +51,7 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
     _: KW_ONLY
 
     context_window: int | None = None
-    """The model's window in tokens. None: compactd knows it by the model's name."""
+    """The model's window in tokens. None: compactd's for the model's name, or else the framework's."""
     compaction: Mapping[str, Json] | None = None
     """Settings of compactions, such as `{"threshold_percent": 70}`; see docs/settings.md."""
     persistent: bool = False
@@ -110,8 +108,10 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
         messages = list(request_context.messages)
         shown = await self._shown(ctx, request_context)
         if shown is not None:
-            whole = archive.whole_history(self._sessions().name(ctx), messages)
-            archive.remember(self._sessions().name(ctx), shown, whole)
+            name = self._sessions().name(ctx)
+            whole = archive.whole_history(name, messages)
+            if not _are_same(shown, whole):
+                archive.remember(name, shown, whole)
             request_context.messages = list(shown)
             ctx.messages[:] = shown
         return request_context
@@ -265,6 +265,10 @@ def _messages_of(
     if view.is_whole:
         return None if given is units.messages else list(units.messages)
     return shown_history(units, view.items, conversation_id=conversation_id)
+
+
+def _are_same(one: Sequence[pai.ModelMessage], other: Sequence[pai.ModelMessage]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def _limit_output(request_context: ModelRequestContext, view: View) -> None:

@@ -265,7 +265,7 @@ def _is_bound_retry(part: object) -> bool:
 
 def _is_from_tools(messages: Sequence[pai.ModelMessage], at: int) -> bool:
     """Return whether the prompts in a request may come from a tool: the framework puts what a tool returned
-    as `ToolReturn(content=…)` into a prompt beside its result. A request that begins a run holds the user's
+    as `ToolReturn(content=…)` into a prompt next to its result. A request that begins a run holds the user's
     own.
     """
     message = messages[at]

@@ -1,4 +1,6 @@
-"""What a model request of Pydantic AI contains beside its messages: the model, instructions and tools."""
+"""What a model request of Pydantic AI contains in addition to its messages: the model, instructions and
+tools.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def setup_of(
     context: RunContext[object],
     context_window: int | None,
 ) -> Setup:
-    """Return what a request contains beside its messages. O(tools, instructions)."""
+    """Return what a request contains in addition to its messages. O(tools, instructions)."""
     parts = parameters.instruction_parts
     instructions = _latest_instructions(messages) if parts is None else [part.content for part in parts]
     schema = parameters.output_object
@@ -54,10 +56,17 @@ def setup_with(
     return Setup(
         model=model_name(model),
         context_window=context_window,
+        fallback_window=_window(model),
         system_prompt="\n\n".join(text for text in texts if text),
         tools_key=tuple([_tool_key(tool) for tool in tools]),
         tools=lambda: [_tool(tool) for tool in tools],
     )
+
+
+def _window(model: object) -> int | None:
+    """Return the window that the framework knows, from the model's profile."""
+    window = getattr(model, "context_window", None)
+    return window if isinstance(window, int) and window > 0 else None
 
 
 def _latest_instructions(messages: Sequence[pai.ModelMessage]) -> list[str]:

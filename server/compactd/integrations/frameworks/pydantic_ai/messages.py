@@ -140,8 +140,10 @@ def _answer_key(part: object) -> Hashable:
 
 def _result_key(part: pai.ToolReturnPart) -> Hashable:
     content = part.content
-    said = content if isinstance(content, str) else json_text(content)
-    return (part.tool_call_id, said, part.outcome)
+    if isinstance(content, str):
+        return (part.tool_call_id, content, part.outcome)
+    files = tuple([_item_key(file) for file in part.files])
+    return (part.tool_call_id, part.model_response_str(wrap_if_error=False), part.outcome, files)
 
 
 def _prompt_key(messages: Sequence[pai.ModelMessage], at: int, part: object) -> Hashable:
@@ -218,10 +220,11 @@ def _request_part(part: object, is_from_tools: bool) -> NeutralMessage:
             if isinstance(part, pai.LoadCapabilityReturnPart):
                 return {"role": "tool", "content": [result], "meta": {"pinned": True}}
             return {"role": "tool", "content": [result]}
-        case pai.UserPromptPart() if is_from_tools:
-            return {"role": "user", "content": user_blocks(part.content), "meta": _others("tool")}
         case pai.UserPromptPart():
-            return {"role": "user", "content": user_blocks(part.content)}
+            blocks: Json = user_blocks(part.content) or [{"type": "text", "text": ""}]
+            if is_from_tools:
+                return {"role": "user", "content": blocks, "meta": _others("tool")}
+            return {"role": "user", "content": blocks}
         case pai.SystemPromptPart():
             return {"role": "system", "content": [{"type": "text", "text": part.content}]}
         case pai.RetryFeedbackPart():

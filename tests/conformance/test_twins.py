@@ -58,7 +58,7 @@ BROKEN = {
     "an undo that cannot be forced": ("an-undo-can-be-forced", ("undo-of-nothing",)),
     "a pin that is not told": ("changes-are-told", ("seq-has-no-gap",)),
     "a prompt that cannot be dropped": ("waiting-prompts-can-be-dropped", ("an-abort-ends-the-prompt",)),
-    "an original that is cut": ("a-reduced-output-is-kept-whole", ("a-repeated-reduction-is-one",)),
+    "an original that is cut": ("a-reduced-output-is-kept-whole", ("observing-changes-nothing",)),
     "an empty list refused": ("an-empty-list-is-an-empty-object", ("bad-params-name-the-field",)),
 }
 """Each twin's check, and others of its area that it must not fail."""

@@ -14,6 +14,7 @@ from tests.support.loopback import Seen
 
 SUMMARY = "[Conversation summary"
 """How compactd's summary begins. What follows it in the same message is no word of the user's."""
+MARK_LINES = 4
 
 IsSummary = Callable[[str], bool]
 
@@ -37,8 +38,9 @@ def broken(provider: Provider, is_summary: IsSummary | None = None) -> list[str]
 
 
 def is_marked(text: str) -> bool:
-    """Return whether a text is marked as compactd's summary."""
-    return text.lstrip().startswith(SUMMARY)
+    """Return whether a text is marked as compactd's summary. A framework may put its own words before it, in
+    a line of their own."""
+    return any(line.startswith(SUMMARY) for line in text.splitlines()[:MARK_LINES])
 
 
 def faults_of(provider: Provider, seen: Seen, is_summary: IsSummary = is_marked) -> list[str]:

@@ -12,7 +12,7 @@ as usage.
 
 The model does the next step of the newest request that it can see. It does a step again if neither the call's
 result nor its fact is in the request. A request without the conversation's tools is one for a summary: the
-model answers with all facts that it can see in it. So it forgets nothing that it was shown.
+model answers with all facts that it can see in it, unless it is a model that keeps none (`keeps=False`).
 """
 
 from __future__ import annotations
@@ -74,12 +74,13 @@ class Provider:
         *,
         window: int | None = WINDOW,
         recalls: int = 0,
+        keeps: bool = True,
         is_aside: Callable[[Seen], bool] | None = None,
         port: int = 0,
     ) -> None:
         """`recalls`: how many times the model uses compactd's recall tool, if it has it, before its last
-        answer. `is_aside` says which requests are no turns of the conversation; by default, those without its
-        tools."""
+        answer. `keeps`: whether its summaries contain the facts that it saw. `is_aside` says which requests
+        are no turns of the conversation; by default, those without its tools."""
         self.talk = talk
         self.window = window
         self.turns: list[Seen] = []
@@ -98,6 +99,7 @@ class Provider:
         """id of a request's body -> number of the user's newest request then."""
         self._is_aside = is_aside or (lambda seen: not tools_of(seen.body) & {use.name for use in talk.uses})
         self._max_recalls = recalls
+        self._keeps = keeps
         self._lock = threading.Lock()
         self._lot = 0
         self._step = 0
@@ -234,17 +236,20 @@ class Provider:
         )
 
     def _recalls(self, text: str, seen: Seen) -> Answer:
-        """Return a call of the recall tool for the first fact that is missing and was not looked up yet."""
+        """Return a call of the recall tool for the first fact that is missing and was not looked up yet. The
+        model also notes what the look-up before this one gave."""
         known = self.talk.known(text)
+        noted = self.recalled[-1] if self.recalled else ""
         name = next(
             (name for name in self.talk.facts if name not in known and name not in self.recalled),
             next(name for name in self.talk.facts if name not in known),
         )
         self.recalled.append(name)
-        return self._answer("", (self._call(RECALL, {"query": name}, seen),), seen)
+        words = f"Noted: {noted}: {known[noted]}." if noted in known else ""
+        return self._answer(words, (self._call(RECALL, {"query": name}, seen),), seen)
 
     def _summary(self, body: Json) -> str:
-        facts = self.talk.known(visible(body))
+        facts = self.talk.known(visible(body)) if self._keeps else {}
         return "\n".join(
             ("The work on the lots goes on.", *(f"- {name}: {value}" for name, value in facts.items()))
         )

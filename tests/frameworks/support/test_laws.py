@@ -110,7 +110,7 @@ def late_request(messages: list[Json]) -> None:
 
 
 def quoted_output(messages: list[Json]) -> None:
-    messages.insert(0, {"role": "user", "content": f"So far: {SMALL.facts['seal code of part 1']}"})
+    messages.insert(0, {"role": "user", "content": f"So far: {SMALL.facts['seal code of part 101']}"})
 
 
 def result_as_user(messages: list[Json]) -> None:
@@ -155,7 +155,7 @@ def test_the_laws_find_a_missing_system_prompt_and_missing_tools() -> None:
 
 
 def test_a_marked_summary_may_quote_a_tool_but_not_speak_for_the_user() -> None:
-    fact = SMALL.facts["seal code of part 1"]
+    fact = SMALL.facts["seal code of part 101"]
 
     def summarised(text: str) -> Callable[[list[Json]], None]:
         words = f"[Conversation summary — older messages were compacted]\n{text}"

@@ -67,3 +67,13 @@ def test_what_a_tool_and_a_person_say_in_one_message_is_told_apart() -> None:
         "",
         "Thanks.",
     ]
+
+
+def test_a_part_that_begins_at_a_line_keeps_the_words_at_the_end() -> None:
+    text = "\n".join(f"line {number} of the record" for number in range(100)) + "\nneedle"
+    record = recall_record(json.dumps({"role": "user", "content": text}).encode())
+
+    shown, left = excerpt(record, ("needle",), 300)
+
+    assert shown.endswith("needle")
+    assert left == 0

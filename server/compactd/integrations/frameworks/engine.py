@@ -54,6 +54,8 @@ class SessionOptions:
     """The session of the agent that started this one as a sub-agent."""
     persist: bool = True
     """False: the session is kept in memory, and ends with the process."""
+    call_s: float = CALL_S
+    """Seconds until another request is given up."""
     compact_s: float = 120.0
     """Seconds until a compaction is given up. The request is then sent with the messages as they are."""
 

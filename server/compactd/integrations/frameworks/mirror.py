@@ -178,7 +178,7 @@ class Mirror:
                     "observe": observe,
                 },
                 ReduceResult,
-                timeout_s=CALL_S,
+                timeout_s=self._options.call_s,
             )
         )
 
@@ -194,7 +194,7 @@ class Mirror:
         `Client.call`.
         """
         return self._demand(
-            lambda client: client.agent_state(session_id=self._opened(client), timeout_s=CALL_S)
+            lambda client: client.agent_state(session_id=self._opened(client), timeout_s=self._options.call_s)
         )
 
     def undo(self, *, force: bool = False) -> None:
@@ -203,7 +203,7 @@ class Mirror:
         request compacts again.
         """
         self._demand(
-            lambda client: client.session_undo(session_id=self._opened(client), force=force, timeout_s=CALL_S)
+            lambda client: client.session_undo(session_id=self._opened(client), force=force, timeout_s=self._options.call_s)
         )
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class Mirror:
             session = self._session
             self._forget()
         if session is not None:
-            self._engine.attempt(lambda client: client.session_close(session_id=session, timeout_s=CALL_S))
+            self._engine.attempt(lambda client: client.session_close(session_id=session, timeout_s=self._options.call_s))
 
     # --- the session ------------------------------------------------------------------------------------
 
@@ -272,11 +272,11 @@ class Mirror:
             "client": {"name": options.client, "version": "1"},
         }
         given = {"session_id": session_id, "persist": options.persist, **about}
-        started = client.ask("session/start", given, StartResult, timeout_s=CALL_S)
+        started = client.ask("session/start", given, StartResult, timeout_s=self._options.call_s)
         if started.read_only:
             # Another process has the session. A copy in memory serves this one.
-            client.session_close(session_id=session_id, timeout_s=CALL_S)
-            started = client.ask("session/start", {"persist": False, **about}, StartResult, timeout_s=CALL_S)
+            client.session_close(session_id=session_id, timeout_s=self._options.call_s)
+            started = client.ask("session/start", {"persist": False, **about}, StartResult, timeout_s=self._options.call_s)
         self._forget()
         self._session, self._setup = started.session_id, setup
         self._give_window(client, started, setup)
@@ -286,7 +286,7 @@ class Mirror:
     def _give_window(self, client: Client, started: StartResult, setup: Setup) -> None:
         if started.context_window is None and setup.fallback_window:
             given = {"session_id": self._session, "context_window": setup.fallback_window}
-            client.ask("session/start", given, StartResult, timeout_s=CALL_S)
+            client.ask("session/start", given, StartResult, timeout_s=self._options.call_s)
 
     def _read_entries(self, client: Client) -> None:
         """Learn which messages a stored session has. O(its messages)."""
@@ -314,7 +314,7 @@ class Mirror:
             given["system_prompt"] = setup.system_prompt
         if setup.tools_key != old.tools_key:
             given["tools"] = list(setup.tools())
-        started = client.ask("session/start", given, StartResult, timeout_s=CALL_S)
+        started = client.ask("session/start", given, StartResult, timeout_s=self._options.call_s)
         self._give_window(client, started, setup)
         self._setup = setup
 
@@ -342,7 +342,7 @@ class Mirror:
             if not self._entries or first_id in self._entries:
                 return
             if name != self._session:
-                client.session_close(session_id=self._opened(client), timeout_s=CALL_S)
+                client.session_close(session_id=self._opened(client), timeout_s=self._options.call_s)
                 self._open(client, name, setup)
 
     def _stored(self, ids: Sequence[str]) -> int:
@@ -358,7 +358,7 @@ class Mirror:
         if stored == 0 or self._leaf == ids[stored - 1]:
             return
         entry_id = self._entries[ids[stored - 1]]
-        client.session_branch(session_id=self._opened(client), entry_id=entry_id, timeout_s=CALL_S)
+        client.session_branch(session_id=self._opened(client), entry_id=entry_id, timeout_s=self._options.call_s)
         self._leaf = ids[stored - 1]
         self._items, self._is_begun, self._has_pending_calls = None, False, False
 
@@ -433,7 +433,7 @@ class Mirror:
 
     def _read_view(self, client: Client, history: History) -> list[int | ShownMessage]:
         """Ask for the view. O(its text)."""
-        context = client.session_context(session_id=self._opened(client), timeout_s=CALL_S)
+        context = client.session_context(session_id=self._opened(client), timeout_s=self._options.call_s)
         places = {id_: index for index, id_ in enumerate(self._ids)}
         items: list[int | ShownMessage] = []
         for raw in context.messages:

@@ -88,10 +88,10 @@ def around(text: str, words: Sequence[str], most_chars: int) -> tuple[int, int]:
     places = [at for word in words if (at := folded.find(word)) >= 0]
     middle = max(places, key=lambda at: _count_words(folded, words, at, most_chars), default=0)
     start = max(0, min(middle - most_chars // 3, len(text) - most_chars))
-    # Start at the beginning of a line if one is near.
+    end = start + most_chars
+    # Start at the beginning of a line if one is near. The end stays: a word may be there.
     line = text.rfind("\n", max(0, start - 80), start) + 1
-    start = line or start
-    return start, min(len(text), start + most_chars)
+    return line or start, end
 
 
 def _count_words(folded: str, words: Sequence[str], at: int, most_chars: int) -> int:

@@ -203,7 +203,9 @@ class Mirror:
         request compacts again.
         """
         self._demand(
-            lambda client: client.session_undo(session_id=self._opened(client), force=force, timeout_s=self._options.call_s)
+            lambda client: client.session_undo(
+                session_id=self._opened(client), force=force, timeout_s=self._options.call_s
+            )
         )
 
     def close(self) -> None:
@@ -212,7 +214,9 @@ class Mirror:
             session = self._session
             self._forget()
         if session is not None:
-            self._engine.attempt(lambda client: client.session_close(session_id=session, timeout_s=self._options.call_s))
+            self._engine.attempt(
+                lambda client: client.session_close(session_id=session, timeout_s=self._options.call_s)
+            )
 
     # --- the session ------------------------------------------------------------------------------------
 
@@ -227,19 +231,32 @@ class Mirror:
         more.
         """
         with self._lock:
+            self._forget_if_restarted(client)
             try:
-                return work(client)
+                result = work(client)
+                if not self._forget_if_restarted(client):
+                    return result
             except (RpcError, Interrupted) as error:
                 if isinstance(error, RpcError) and error.code != _SESSION_NOT_FOUND:
                     raise
                 self._forget()
-                return work(client)
             except Exception:
                 # What the daemon has is not known any more.
                 self._forget()
                 raise
+            return work(client)
+
+    def _forget_if_restarted(self, client: Client) -> bool:
+        """Forget what the session has, if it is no longer that of the daemon which opened it. The client opens
+        it again without a word, and a session in memory is then empty. Return whether that was so.
+        """
+        if self._daemon in (None, client.pid):
+            return False
+        self._forget()
+        return True
 
     def _forget(self) -> None:
+        self._daemon: int | None = None
         self._session: str | None = None
         self._setup: Setup | None = None
         self._keys: list[Hashable] = []
@@ -276,8 +293,11 @@ class Mirror:
         if started.read_only:
             # Another process has the session. A copy in memory serves this one.
             client.session_close(session_id=session_id, timeout_s=self._options.call_s)
-            started = client.ask("session/start", {"persist": False, **about}, StartResult, timeout_s=self._options.call_s)
+            started = client.ask(
+                "session/start", {"persist": False, **about}, StartResult, timeout_s=self._options.call_s
+            )
         self._forget()
+        self._daemon = client.pid
         self._session, self._setup = started.session_id, setup
         self._give_window(client, started, setup)
         if started.resumed:
@@ -304,7 +324,8 @@ class Mirror:
         if setup == old:
             return
         assert old is not None
-        given: dict[str, object] = {"session_id": self._session}
+        # In a daemon that was started again, this makes a session of the name.
+        given: dict[str, object] = {"session_id": self._session, "persist": self._options.persist}
         if setup.model and setup.model != old.model:
             given["model"] = setup.model
         window = setup.context_window or self._options.context_window
@@ -358,7 +379,9 @@ class Mirror:
         if stored == 0 or self._leaf == ids[stored - 1]:
             return
         entry_id = self._entries[ids[stored - 1]]
-        client.session_branch(session_id=self._opened(client), entry_id=entry_id, timeout_s=self._options.call_s)
+        client.session_branch(
+            session_id=self._opened(client), entry_id=entry_id, timeout_s=self._options.call_s
+        )
         self._leaf = ids[stored - 1]
         self._items, self._is_begun, self._has_pending_calls = None, False, False
 

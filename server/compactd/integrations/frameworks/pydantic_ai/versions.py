@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -74,17 +74,27 @@ def check() -> None:
     except ImportError as error:
         raise incompatible(f"this failed: {error}") from error
     modules = {"messages": messages, "models": models, "tools": tools}
+    missing = missing_in(modules, capabilities.AbstractCapability)
+    if missing:
+        raise incompatible(missing)
+
+
+def missing_in(modules: Mapping[str, object], capability: object) -> str | None:
+    """Return what the adapter needs and the framework lacks, as part of a sentence; None if nothing is missing.
+    `modules`: those in `_FIELDS`; `capability`: the class with the hooks.
+    """
     for name, needed in _FIELDS.items():
         module, class_name = name.split(".")
         owner = getattr(modules[module], class_name, None)
-        if owner is None:
-            raise incompatible(f"it has no {class_name}")
+        if not isinstance(owner, type) or not is_dataclass(owner):
+            return f"it has no {class_name}"
         missing = set(needed) - {field.name for field in fields(owner)}
         if missing:
-            raise incompatible(f"its {class_name} has no field {sorted(missing)[0]!r}")
+            return f"its {class_name} has no field {sorted(missing)[0]!r}"
     for hook in _HOOKS:
-        if not hasattr(capabilities.AbstractCapability, hook):
-            raise incompatible(f"its AbstractCapability has no {hook}()")
+        if not hasattr(capability, hook):
+            return f"its AbstractCapability has no {hook}()"
+    return None
 
 
 _warned: set[str] = set()

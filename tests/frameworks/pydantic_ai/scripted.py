@@ -1,4 +1,4 @@
-"""A model that plays a script, without a provider: it calls a tool in each turn and keeps what it was sent."""
+"""A model that plays a script, without a provider: it calls a tool in each turn."""
 
 from __future__ import annotations
 

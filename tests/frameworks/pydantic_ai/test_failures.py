@@ -1,4 +1,4 @@
-"""What goes wrong around an agent: the daemon dies, histories are edited, objects are copied, threads and loops."""
+"""What goes wrong around an agent: dead daemons, edited histories, copies, threads, event loops."""
 
 from __future__ import annotations
 
@@ -43,6 +43,12 @@ def own_daemon() -> Iterator[None]:
 def kill_the_daemon() -> None:
     with suppress(Exception):
         os.kill(engine_of().demand(lambda client: client.pid), signal.SIGKILL)
+
+
+def stored_in(session: str) -> int:
+    """Return how many messages a session has."""
+    history = engine_of().demand(lambda client: client.session_history(session_id=session))
+    return sum(entry.kind == "message" for entry in history.entries)
 
 
 class Killer(AbstractCapability[None]):
@@ -98,9 +104,7 @@ def test_a_daemon_that_is_killed_at_any_step_costs_nothing(persist: bool) -> Non
         units = units_of(result.all_messages())
         assert capability.mirror(result).prepare(units.history(), Setup(context_window=3_000))
         session = capability.mirror(result).name
-        history = engine_of().demand(lambda client: client.session_history(session_id=session))
-        stored = [entry for entry in history.entries if entry.kind == "message"]
-        assert len(stored) >= len(units.keys)
+        assert stored_in(session) >= len(units.keys)
         close_engines()
         steps = killer.count
         at += 1

@@ -247,8 +247,8 @@ class Mirror:
             return work(client)
 
     def _forget_if_restarted(self, client: Client) -> bool:
-        """Forget what the session has, if it is no longer that of the daemon which opened it. The client opens
-        it again without a word, and a session in memory is then empty. Return whether that was so.
+        """Forget what the session has, if another daemon opened it. The client opens it again without a word,
+        and a session in memory is then empty. Return whether that was so.
         """
         if self._daemon in (None, client.pid):
             return False

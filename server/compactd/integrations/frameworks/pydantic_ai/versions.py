@@ -80,8 +80,8 @@ def check() -> None:
 
 
 def missing_in(modules: Mapping[str, object], capability: object) -> str | None:
-    """Return what the adapter needs and the framework lacks, as part of a sentence; None if nothing is missing.
-    `modules`: those in `_FIELDS`; `capability`: the class with the hooks.
+    """Return what the adapter needs and the framework lacks, as part of a sentence; None if nothing is
+    missing. `modules`: those in `_FIELDS`; `capability`: the class with the hooks.
     """
     for name, needed in _FIELDS.items():
         module, class_name = name.split(".")

@@ -48,7 +48,7 @@ class Script:
             yield "do"
             yield "ne"
         else:
-            yield {0: DeltaToolCall(call.tool_name, call.args_as_json_str(), call.tool_call_id)}
+            yield {0: DeltaToolCall(call.tool_name, call.args_as_json_str(), tool_call_id=call.tool_call_id)}
 
     def _next(self, messages: list[pai.ModelMessage], info: AgentInfo) -> pai.ToolCallPart | None:
         self.sent.append(list(messages))

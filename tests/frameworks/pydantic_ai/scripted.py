@@ -20,7 +20,7 @@ def read(path: str) -> str:
 
 
 class Script:
-    """Calls `read` `turns` times, then says `done`. Counts anew for each user prompt."""
+    """Calls `read` `turns` times, then says `done`, again and again."""
 
     def __init__(self, turns: int = 12, call_id: Callable[[int], str] = "call-{}".format) -> None:
         self.turns = turns

@@ -70,8 +70,8 @@ def test_a_persistent_view_replaces_the_history() -> None:
     messages = result.all_messages()
     assert len(summaries(messages)) == 1
     assert len(results(messages)) < CALLS
-    value = provider.talk.facts["seal code of part 3"]
-    assert f"part 3: {value}" in capability.mirror(result).recall(value, ())
+    name, value = next(iter(provider.talk.facts.items()))
+    assert f"{name}: {value}" in capability.session(result).recall(value, ())
 
 
 def test_the_history_processor_keeps_requests_in_the_window() -> None:
@@ -89,7 +89,7 @@ def test_the_bill_and_the_compactions_are_in_the_session() -> None:
         capability = CompactdCapability(context_window=WINDOW)
         result = have(agent_of("chat", provider, capability), provider)
 
-        usage = capability.state(result).token_usage
+        usage = capability.session(result).state().token_usage
         assert usage.prompt_tokens == provider.totals.input_tokens
     assert usage.epoch > 1
 
@@ -99,7 +99,7 @@ def test_an_undone_compaction_gives_the_messages_back() -> None:
         small = CompactdCapability(context_window=5_000, session_id="undone", persist=False)
         result = have(agent_of("chat", provider, small), provider)
         compacted = results(view_of(small, result))
-        small.undo("undone", force=True)
+        small.session("undone").undo(force=True)
         undone = results(view_of(small, result))
 
     assert len(compacted) < len(undone) <= len(results(result.all_messages()))
@@ -108,6 +108,6 @@ def test_an_undone_compaction_gives_the_messages_back() -> None:
 def view_of(capability: CompactdCapability[None], result: AgentRunResult[str]) -> list[pai.ModelMessage]:
     """Return what the session shows of a finished run."""
     units = units_of(result.all_messages())
-    view = capability.mirror(result).prepare(units.history(), Setup(context_window=1_000_000))
+    view = capability.session(result).prepare(units.history(), Setup(context_window=1_000_000))
     assert view is not None
     return shown_history(units, view.items)

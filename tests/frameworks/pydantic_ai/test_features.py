@@ -96,7 +96,7 @@ def test_a_reduced_output_can_be_read_whole(level: Any) -> None:
     assert "ERROR database is gone" in asks.got
     assert asks.got in text_of(result.all_messages())
     reference = asks.got.split("expand ")[1].split("]")[0].split(" ")[0].rstrip(",.")
-    assert "worker 450" in capability.mirror(result).recall("worker 450", [reference])
+    assert "worker 450" in capability.session(result).recall("worker 450", [reference])
 
 
 @pytest.mark.parametrize("level", ["off", "observe"])
@@ -196,7 +196,7 @@ def test_an_agent_as_a_tool_has_a_session_of_its_own() -> None:
     result = outer.run_sync("the outer request")
 
     inner_id = asks.got.rsplit(" ", 1)[1]
-    assert capability.mirror(inner_id).name != capability.mirror(result).name
+    assert capability.session(inner_id).name != capability.session(result).name
     assert summaries(inner.sent[-1])
     assert "the outer request" not in text_of(inner.sent[-1])
 

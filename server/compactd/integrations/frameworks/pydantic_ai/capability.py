@@ -24,7 +24,6 @@ from compactd.integrations.frameworks.pydantic_ai.messages import Units, units_o
 from compactd.integrations.frameworks.pydantic_ai.requests import setup_of
 from compactd.integrations.frameworks.pydantic_ai.sessions import PREFIX, SessionId, Sessions, in_thread
 from compactd.integrations.frameworks.pydantic_ai.shown import shown_history
-from compactd.protocol.wire import StateResult
 
 if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestContext
@@ -73,8 +72,10 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
 
     # --- for people -------------------------------------------------------------------------------------
 
-    def mirror(self, conversation: str | RunContext[Any] | AgentRunResult[Any]) -> Mirror:
-        """Return the mirror of a conversation: that of an id, of a run's context or of its result."""
+    def session(self, conversation: str | RunContext[Any] | AgentRunResult[Any]) -> Mirror:
+        """Return the session of a conversation: that of its id, of a run's context or of a run's result. Its
+        `state()` says how full the context is and what was billed; `undo()` takes the last compaction back.
+        """
         sessions = self._sessions()
         if isinstance(conversation, str):
             return sessions.mirror(PREFIX + conversation)
@@ -82,16 +83,6 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
             return sessions.mirror(sessions.name(conversation))
         fixed = self.session_id if isinstance(self.session_id, str) else None
         return sessions.mirror(PREFIX + (fixed or conversation.conversation_id))
-
-    def state(self, conversation: str | RunContext[Any] | AgentRunResult[Any]) -> StateResult:
-        """Return how full the context is, what was billed, and the compactions. Blocks. Raise `DaemonGone`,
-        `RpcError` or `TimeoutError`.
-        """
-        return self.mirror(conversation).state()
-
-    def undo(self, conversation: str | RunContext[Any] | AgentRunResult[Any], *, force: bool = False) -> None:
-        """Undo the last compaction of a conversation; see `Mirror.undo`. Blocks."""
-        self.mirror(conversation).undo(force=force)
 
     # --- model requests ---------------------------------------------------------------------------------
 
@@ -131,7 +122,7 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
         """If the request was too large for the model, make it smaller and send it again."""
         described = request_error(error) if request_context.attempt < MAX_ATTEMPTS else None
         if described is not None:
-            mirror = self.mirror(ctx)
+            mirror = self.session(ctx)
             answer = await in_thread(partial(mirror.failed, described))
             if answer is not None and answer.overflow and answer.retry:
                 raise RetryModelRequest() from error
@@ -200,7 +191,7 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
         try:
             reduced = await in_thread(
                 partial(
-                    self.mirror(ctx).reduce,
+                    self.session(ctx).reduce,
                     call.tool_name,
                     call.args_as_dict(),
                     content,
@@ -227,7 +218,7 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
         async def look_up(
             ctx: RunContext[AgentDepsT], query: str = "", entry_ids: list[str] | None = None
         ) -> str:
-            return await in_thread(partial(self.mirror(ctx).recall, query, entry_ids or ()))
+            return await in_thread(partial(self.session(ctx).recall, query, entry_ids or ()))
 
         tool = Tool.from_schema(look_up, name, recall.DESCRIPTION, _RECALL_SCHEMA, takes_ctx=True)
         return FunctionToolset([tool])

@@ -66,6 +66,8 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
     """The folder that conversations are about. None: the process's current folder."""
     command: tuple[str, ...] | None = None
     """The command that starts the daemon. None: this Python's."""
+    id: str | None = "compactd"
+    """The framework joins capabilities of one id: an agent has one of these."""
 
     def __post_init__(self) -> None:
         versions.check()

@@ -28,6 +28,9 @@ from compactd.integrations.frameworks.pydantic_ai.messages import (
 MARK: Final = "compactd"
 """The key in the metadata of a `CompactionPart` that compactd wrote."""
 
+_CHANGES: Final = (pai.InstructionBaselinePart, pai.InstructionDeltaPart)
+"""Parts that `carried_changes` sees to."""
+
 Part = pai.ModelRequestPart | pai.ModelResponse | None
 """What the view shows in place of a unit; None if it shows the unit itself."""
 Kept = Mapping[int, Mapping[int, Part]]
@@ -69,21 +72,51 @@ def shown_history(
             first_at = len(history)
         history.append(_rest(units.messages[at], own[at], kept[at]) if at in kept else units.messages[at])
         history.extend(new for after, new in written if after == at)
-    carried = carried_parts(units.messages, dropped)
+    if written and written[0][0] == -1:
+        carried = [*_taken_opening(history, first_at), *carried_parts(units.messages, dropped)]
+    else:
+        carried = carried_parts(units.messages, dropped)
     head = history[0] if history else None
-    if not written or written[0][0] != -1 or not isinstance(head, pai.ModelRequest):
-        return (
-            [pai.ModelRequest(parts=carried, conversation_id=conversation_id), *history]
-            if carried
-            else history
-        )
-    opening = _taken_opening(history, first_at)
-    return [replace(head, parts=[*opening, *carried, *head.parts]), *history[1:]]
+    if carried and isinstance(head, pai.ModelRequest):
+        history[0] = replace(head, parts=[*carried, *head.parts])
+    elif carried:
+        history.insert(0, pai.ModelRequest(parts=carried, conversation_id=conversation_id))
+    return _with_changes(history, carried_changes(units.messages, dropped))
+
+
+def _with_changes(
+    history: list[pai.ModelMessage], changes: Sequence[pai.InstructionDeltaPart]
+) -> list[pai.ModelMessage]:
+    """Add changes of instructions where the first requests end. Before a summary they would not count."""
+    if not changes:
+        return history
+    count = next(
+        (at for at, message in enumerate(history) if not isinstance(message, pai.ModelRequest)), len(history)
+    )
+    last = history[count - 1] if count else None
+    if not isinstance(last, pai.ModelRequest):
+        return [pai.ModelRequest(parts=list(changes)), *history]
+    return [*history[: count - 1], replace(last, parts=[*last.parts, *changes]), *history[count:]]
+
+
+def carried_changes(
+    messages: Sequence[pai.ModelMessage], dropped: set[int]
+) -> list[pai.InstructionDeltaPart]:
+    """Return the changes of instructions in the messages `dropped` that are still in force. O(parts)."""
+    newest: dict[str, tuple[bool, pai.InstructionDeltaPart]] = {}
+    for at, message in enumerate(messages):
+        for part in message.parts:
+            if isinstance(part, pai.InstructionBaselinePart):
+                for block in part.instructions:
+                    newest.pop(str(block.id), None)
+            elif isinstance(part, pai.InstructionDeltaPart):
+                newest[str(part.id)] = (at in dropped, part)
+    return [part for is_dropped, part in newest.values() if is_dropped]
 
 
 def carried_parts(messages: Sequence[pai.ModelMessage], dropped: set[int]) -> list[pai.ModelRequestPart]:
-    """Return the parts of the messages `dropped` that a shorter history still needs, in order: the system
-    prompt, and what sets the conversation up. O(parts of these messages).
+    """Return the parts of the messages `dropped` that a shorter history still needs at its beginning: the
+    system prompt, and what sets the conversation up. O(parts of these messages).
     """
     first = first_request(messages)
     carried: list[pai.ModelRequestPart] = []
@@ -92,8 +125,8 @@ def carried_parts(messages: Sequence[pai.ModelMessage], dropped: set[int]) -> li
         if isinstance(message, pai.ModelRequest):
             opening = opening_of(message) if at == first else 0
             for index, part in enumerate(message.parts):
-                is_request_scoped = isinstance(part, pai.SystemPromptPart) and part.scope == "request"
-                if index < opening or (is_setup(part) and not is_request_scoped):
+                passes = isinstance(part, pai.SystemPromptPart) and part.scope == "request"
+                if index < opening or (is_setup(part) and not passes and not isinstance(part, _CHANGES)):
                     carried.append(part)
         found = _discovered(message)
         if found:

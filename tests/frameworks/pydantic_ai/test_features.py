@@ -240,16 +240,31 @@ async def test_a_conversation_store_keeps_everything_and_branches() -> None:
 
 
 def test_instructions_and_tools_count() -> None:
-    small, large = Script(turns=8), Script(turns=8)
+    def tool() -> str:
+        return ""
+
+    tool.__doc__ = "Remember this rule well. " * 900
+    plain, ruled, tooled = Script(turns=8), Script(turns=8), Script(turns=8)
     capability = CompactdCapability[None](context_window=SMALL)
 
-    small.agent(capability).run_sync("go", usage_limits=NO_LIMIT)
-    large.agent(capability, instructions="Remember this rule well. " * 900).run_sync(
-        "go", usage_limits=NO_LIMIT
-    )
+    plain.agent(capability).run_sync("go", usage_limits=NO_LIMIT)
+    ruled.agent(capability, instructions=tool.__doc__).run_sync("go", usage_limits=NO_LIMIT)
+    tooled.agent(capability, tools=[read, tool]).run_sync("go", usage_limits=NO_LIMIT)
 
-    assert summaries(small.sent[-2]) == []
-    assert summaries(large.sent[-2])
+    assert summaries(plain.sent[-2]) == []
+    assert summaries(ruled.sent[-2])
+    assert summaries(tooled.sent[-2])
+
+
+def test_only_named_sessions_are_stored() -> None:
+    one, other = CompactdCapability[None]("a-name"), CompactdCapability[None]()
+    results = [Script(turns=1).agent(each).run_sync("go") for each in (one, other)]
+
+    listed = engine_of().demand(lambda client: client.session_list()).sessions
+
+    sizes = {session.session_id: session.bytes for session in listed}
+    names = [one.session(results[0]).name, other.session(results[1]).name]
+    assert [sizes[name] > 0 for name in names] == [True, False]
 
 
 def test_the_output_limit_is_lowered_to_what_fits() -> None:

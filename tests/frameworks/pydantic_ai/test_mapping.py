@@ -12,6 +12,7 @@ from pydantic_ai import messages as pai
 
 from compactd.formats.messages.neutral import decode_message
 from compactd.integrations.frameworks.mirror import ShownMessage
+from compactd.integrations.frameworks.pydantic_ai import archive
 from compactd.integrations.frameworks.pydantic_ai.messages import is_setup, units_of
 from compactd.integrations.frameworks.pydantic_ai.shown import carried_parts, shown_history
 from compactd.protocol.messages import Unknown
@@ -265,3 +266,39 @@ def test_usage_is_that_of_the_provider_without_its_cache() -> None:
     assert (neutral["usage"]["input_tokens"], neutral["usage"]["cache_read_tokens"]) == (30, 60)
     estimated = units_of([replace(answer, provider_name=None)]).encode(0)
     assert "usage" not in estimated
+
+
+def test_a_loaded_capability_is_pinned_with_its_call() -> None:
+    history: list[pai.ModelMessage] = [
+        pai.ModelResponse(parts=[pai.LoadCapabilityCallPart(args={"id": "refunds"}, tool_call_id="c1")]),
+        pai.ModelRequest(
+            parts=[pai.LoadCapabilityReturnPart(content={"instructions": "Be kind."}, tool_call_id="c1")]
+        ),
+    ]
+    units = units_of(history)
+
+    assert [units.encode(at)["meta"] for at in range(2)] == [{"pinned": True}, {"pinned": True}]
+
+
+def test_a_shortened_history_is_known_after_the_framework_joined_its_requests() -> None:
+    asked, answered = pai.UserPromptPart("first"), pai.TextPart("answer")
+    whole: list[pai.ModelMessage] = [
+        pai.ModelRequest(parts=[pai.SystemPromptPart("old"), asked]),
+        pai.ModelResponse(parts=[answered]),
+    ]
+    summary, newest = pai.CompactionPart("what was said"), pai.UserPromptPart("second")
+    archive.remember("joined", [pai.ModelRequest(parts=[pai.SystemPromptPart("old"), summary])], whole)
+
+    joined = pai.ModelRequest(parts=[pai.SystemPromptPart("new"), summary, newest])
+    known = archive.whole_history("joined", [joined])
+    unknown = archive.whole_history("joined", [pai.ModelRequest(parts=[newest])])
+
+    assert [type(part) for part in parts_of(known)] == [
+        pai.SystemPromptPart,
+        pai.UserPromptPart,
+        pai.TextPart,
+        pai.UserPromptPart,
+    ]
+    assert [part.content for part in known[0].parts if isinstance(part, pai.SystemPromptPart)] == ["new"]
+    assert parts_of(known)[-1] is newest
+    assert parts_of(unknown) == [newest]

@@ -223,7 +223,7 @@ class Client(DaemonClient, Calls):
         return _run(self._running().close(timeout_s))
 
     def abandon(self) -> None:
-        """Let go of the daemon without stopping it, in a process that was forked from the one which started
+        """Forget the daemon without stopping it, in a process that was forked from the one which started
         it. The client cannot be used afterwards, and must not be collected while the process runs.
         """
         self._remembered = None

@@ -113,7 +113,7 @@ class Connection(ABC):
         """Close the daemon's stdin."""
 
     def abandon(self) -> None:
-        """Let go of the daemon's pipes without a word to it. For a process that was forked from the daemon's
+        """Close the daemon's pipes without a word to it. For a process that was forked from the daemon's
         client.
         """
         self.is_ended = True

@@ -5,6 +5,7 @@ alone for a while if that does not help.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import warnings
@@ -44,6 +45,10 @@ class SessionOptions:
 
     client: str
     """Name of the framework, which the daemon's list of sessions shows."""
+    tested: str = ""
+    """The versions of the framework that the adapter was tested with, for the warning if it cannot read
+    something.
+    """
     context_window: int | None = None
     """The model's window in tokens. None: the daemon looks it up by the model's name."""
     compaction: Mapping[str, Json] | None = None
@@ -87,16 +92,22 @@ class Engine:
             each.close()
         return mirror
 
-    def attempt(self, work: Callable[[Client], T]) -> T | None:
+    def attempt(self, work: Callable[[Client], T], tested: str = "") -> T | None:
         """Return the result of `work`, which gets the running daemon's client. If anything in it fails, warn
         once in this process and return None: an agent must not fail because of compactd.
+
+        `tested`: as in `SessionOptions`.
         """
         if monotonic() < self._paused_until:
             return None
+        return self.guard(lambda: work(self._started()), tested)
+
+    def guard(self, work: Callable[[], T], tested: str = "") -> T | None:
+        """Return the result of `work` like `attempt`, for work of an adapter that may need no daemon."""
         try:
-            return work(self._started())
+            return work()
         except Exception as error:
-            self._note(error)
+            self._note(error, tested)
             return None
 
     def demand(self, work: Callable[[Client], T]) -> T:
@@ -108,7 +119,7 @@ class Engine:
     def start_soon(self) -> None:
         """Start the daemon in the background, so that the first model request does not wait for it."""
         if self._client is None and monotonic() >= self._paused_until:
-            threading.Thread(target=self.attempt, args=(lambda _: None,), daemon=True).start()
+            threading.Thread(target=self._start_quietly, daemon=True).start()
 
     def close(self) -> None:
         """Stop the daemon. The next request starts it again. Does nothing if it does not run."""
@@ -123,6 +134,11 @@ class Engine:
         if self._client is not None:
             self._client.abandon()
 
+    def _start_quietly(self) -> None:
+        # If it fails, the next request tries again and warns.
+        with contextlib.suppress(Exception):
+            self._started()
+
     def _started(self) -> Client:
         client = self._client
         if client is None:
@@ -132,19 +148,19 @@ class Engine:
                     client = self._client = Client(self._command, restarts=True, on_event=_ignore)
         return client
 
-    def _note(self, error: Exception) -> None:
+    def _note(self, error: Exception, tested: str) -> None:
         if isinstance(error, DaemonGone | TimeoutError | OSError):
             self._paused_until = monotonic() + PAUSE_S
         if self._is_warned:
             return
         self._is_warned = True
-        text = f"compactd: {error}. The agent goes on with its messages as they are."
+        is_ours = isinstance(error, DaemonGone | RpcError | TimeoutError | OSError)
+        what = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        text = f"compactd: {what}. The agent goes on with its messages as they are."
         if isinstance(error, DaemonGone):
             text += " `compactd doctor` may say more."
-        elif not isinstance(error, RpcError | TimeoutError | OSError):
-            text = (
-                f"compactd: {type(error).__name__}: {error}. The agent goes on with its messages as they are."
-            )
+        elif not is_ours and tested:
+            text += f" This version of compactd was tested with {tested}."
         warnings.warn(text, CompactdWarning, stacklevel=2)
 
 

@@ -79,7 +79,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a model request contains beside its messages."""
+    """What a model request contains in addition to its messages."""
 
     model: str | None = None
     """`provider/id`; None if it is not known."""
@@ -221,7 +221,7 @@ class Mirror:
     # --- the session ------------------------------------------------------------------------------------
 
     def _attempt(self, work: Callable[[Client], T]) -> T | None:
-        return self._engine.attempt(lambda client: self._locked(client, work))
+        return self._engine.attempt(lambda client: self._locked(client, work), self._options.tested)
 
     def _demand(self, work: Callable[[Client], T]) -> T:
         return self._engine.demand(lambda client: self._locked(client, work))
@@ -374,7 +374,7 @@ class Mirror:
         return count
 
     def _go_to(self, client: Client, ids: Sequence[str]) -> None:
-        """Go back to the last of `ids` that the session has, unless it stands there."""
+        """Go back to the last of `ids` that the session has, unless it is there already."""
         stored = self._stored(ids)
         if stored == 0 or self._leaf == ids[stored - 1]:
             return

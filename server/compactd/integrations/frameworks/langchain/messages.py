@@ -228,8 +228,10 @@ def _arguments(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text_or_blocks(blocks: Sequence[Mapping[str, Any]]) -> Any:
-    if all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
+    if not blocks:
+        return ""
+    if len(blocks) == 1 and blocks[0]["type"] == "text":
+        return blocks[0]["text"]
     return [_standard_block(block) for block in blocks]
 
 

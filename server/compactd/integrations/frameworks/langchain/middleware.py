@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from langchain.agents.middleware import (
@@ -95,13 +95,13 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             working_dir: The folder that the conversation is about. Default: the current folder.
             persist: False: keep sessions in memory only.
             command: The command that starts the daemon. Default: this Python's `compactd serve`.
-            name: The middleware's name. deepagents puts a middleware in the place of its own of the same
-            name:
-                `name="SummarizationMiddleware"`.
+            name: The middleware's name. For deepagents: `SummarizationMiddleware`, the name of its own, which
+                this one then replaces.
         """
         super().__init__()
         session = SessionOptions(
             _CLIENT,
+            mapping.TESTED,
             context_window=context_window,
             compaction=None if compaction is None else dict(compaction),
             working_dir=working_dir,
@@ -119,7 +119,7 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._name
 
     @property
-    def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # made anew each time: none can be pickled
+    def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # made each time: none can be pickled
         """The tool `recall`, unless it was turned off."""
         return (self._recall_tool(),) if self._options.has_recall else ()
 
@@ -165,12 +165,14 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await asyncio.to_thread(self._recorded, state, runtime)
 
     def _call(self, request: ModelRequest[Any]) -> _ModelCall:
-        return _ModelCall(request, self._mirror(request.messages, request.runtime), self._options.model)
+        mirror = self._mirror(request.messages, request.runtime)
+        return _ModelCall(request, self._engine(), mirror, self._options.model)
 
     def _recorded(self, state: AgentState[Any], runtime: Any) -> None:
         messages = state["messages"]
         if messages:
-            self._mirror(messages, runtime).record(mapping.history_of(messages))
+            mirror = self._mirror(messages, runtime)
+            self._engine().guard(lambda: mirror.record(mapping.history_of(messages)), mapping.TESTED)
 
     # --- tool outputs -----------------------------------------------------------------------------------
 
@@ -265,34 +267,39 @@ class _ModelCall:
     """One model request, until it is answered."""
 
     request: ModelRequest[Any]
+    engine: Engine
     mirror: Mirror
     model: str | None
     max_tokens: int | None = None
-    setup: Setup = field(init=False)
 
-    def __post_init__(self) -> None:
+    def prepared(self) -> ModelRequest[Any]:
+        """Return the request as it shall be sent."""
+        request = self.request
+        if self.max_tokens is not None:
+            settings = {**request.model_settings, "max_tokens": self.max_tokens}
+            request = request.override(model_settings=settings)
+        messages = self.engine.guard(self._chosen, mapping.TESTED)
+        return request if messages is None else request.override(messages=messages)
+
+    def _chosen(self) -> list[AnyMessage] | None:
+        """Return the messages to send; None if they are the request's own."""
+        messages = self.request.messages
+        view = self.mirror.prepare(mapping.history_of(messages), self._setup())
+        if view is None or view.is_whole:
+            return None
+        return mapping.shown(view.items, messages)
+
+    def _setup(self) -> Setup:
         request = self.request
         prompt = request.system_message
         profile = getattr(request.model, "profile", None) or {}
-        self.setup = Setup(
+        return Setup(
             model=self.model or _model_name(request.model),
             fallback_window=profile.get("max_input_tokens"),
             system_prompt="" if prompt is None else str(prompt.text),
             tools_key=tuple(map(_tool_key, request.tools)),
             tools=lambda: [convert_to_openai_tool(tool) for tool in request.tools],
         )
-
-    def prepared(self) -> ModelRequest[Any]:
-        """Return the request as it shall be sent."""
-        request = self.request
-        if self.max_tokens is not None:
-            request = request.override(
-                model_settings={**request.model_settings, "max_tokens": self.max_tokens}
-            )
-        view = self.mirror.prepare(mapping.history_of(request.messages), self.setup)
-        if view is None or view.is_whole:
-            return request
-        return request.override(messages=mapping.shown(view.items, request.messages))
 
     def may_repeat(self, error: Exception, attempt: int) -> bool:
         """Report the failed request, and return whether it shall be sent again."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pydantic_ai import messages as pai
 
@@ -36,6 +36,7 @@ _SETUP: Final = (
     pai.ModelSettingsDeltaPart,
 )
 """Parts that set a conversation up. Later parts of their kind are read as changes of them."""
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 _NOT_REPORTED: Final = frozenset((None, "function", "test"))
 """Providers of `FunctionModel` and `TestModel`, which only estimate what they report."""
 
@@ -83,11 +84,11 @@ def units_of(messages: Sequence[pai.ModelMessage]) -> Units:
             opening = opening_of(message) if is_first else 0
             is_first = False
             for index, part in enumerate(message.parts):
-                if index < opening or is_setup(part):
-                    continue
                 if isinstance(part, pai.ToolReturnPart):
                     places.append((at, index))
                     keys.append(_result_key(part))
+                elif index < opening or is_setup(part):
+                    continue
                 elif _is_bound_retry(part):
                     places.append((at, index))
                     keys.append(("retry", json_text(part)))
@@ -124,9 +125,7 @@ def _answer_key(part: object) -> Hashable:
     nothing.
     """
     if isinstance(part, pai.ToolCallPart):
-        args = part.args
-        given = args if args is None or isinstance(args, str) else json_text(args)
-        return (part.tool_call_id, part.tool_name, given)
+        return (part.tool_call_id, part.tool_name, _args_key(part.args))
     if isinstance(part, pai.TextPart):
         return part.content
     if isinstance(part, pai.ThinkingPart):
@@ -136,6 +135,13 @@ def _answer_key(part: object) -> Hashable:
     if isinstance(part, pai.SpeechPart):
         return ("speech", part.content) if part.content else ()
     return (type(part).__name__, json_text(part))
+
+
+def _args_key(args: str | dict[str, Any] | None) -> Hashable:
+    if args is None or isinstance(args, str):
+        return args
+    # Most arguments are flat. A tuple of them takes a quarter of the time of a text.
+    return tuple(args.items()) if _SCALARS.issuperset(map(type, args.values())) else json_text(args)
 
 
 def _result_key(part: pai.ToolReturnPart) -> Hashable:

@@ -117,6 +117,8 @@ class Responses:
         for index, item in enumerate(output):
             place = {"output_index": index, "item_id": item["id"]}
             begun = {**item, "status": "in_progress"}
+            if item["type"] == "function_call":
+                begun["arguments"] = ""  # They come in deltas, as from the API. A client adds the two.
             yield {"type": "response.output_item.added", "output_index": index, "item": begun}
             if item["type"] == "reasoning":
                 place["summary_index"] = 0

@@ -179,6 +179,18 @@ def test_a_killed_daemon_is_started_again_between_any_two_steps(engine: Engine) 
     assert len(stored(engine, "test:1")) == len(messages)
 
 
+def test_a_session_in_memory_is_filled_again_after_the_daemon_was_killed(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", SessionOptions("test", persist=False))
+    messages = [user("Read the files."), *turns(range(3))]
+    prepared(mirror, messages)
+    os.kill(engine.demand(lambda client: client.pid), signal.SIGKILL)
+    changed = Setup(model=SETUP.model, context_window=WINDOW, system_prompt="Be quick.")
+    assert prepared(mirror, messages, changed).is_whole
+    assert len(stored(engine, "test:1")) == len(messages)
+    listed = engine.demand(lambda client: client.session_list())
+    assert [session.bytes for session in listed.sessions] == [0]
+
+
 def test_an_overflow_makes_the_next_request_smaller(engine: Engine) -> None:
     mirror = engine.mirror("test:1", OPTIONS)
     messages = [user("Read the files."), *turns(range(12))]

@@ -251,19 +251,32 @@ class Mirror:
         more.
         """
         with self._lock:
+            self._forget_if_restarted(client)
             try:
-                return work(client)
+                result = work(client)
+                if not self._forget_if_restarted(client):
+                    return result
             except (RpcError, Interrupted) as error:
                 if isinstance(error, RpcError) and error.code != _SESSION_NOT_FOUND:
                     raise
                 self._forget()
-                return work(client)
             except Exception:
                 # What the daemon has is not known any more.
                 self._forget()
                 raise
+            return work(client)
+
+    def _forget_if_restarted(self, client: Client) -> bool:
+        """Forget what the session has, if another daemon opened it. The client opens it again without a word,
+        and a session in memory is then empty. Return whether that was so.
+        """
+        if self._daemon in (None, client.pid):
+            return False
+        self._forget()
+        return True
 
     def _forget(self) -> None:
+        self._daemon: int | None = None
         self._session: str | None = None
         self._setup: Setup | None = None
         self._keys: list[Hashable] = []
@@ -304,6 +317,7 @@ class Mirror:
                 "session/start", {"persist": False, **about}, StartResult, timeout_s=self._options.call_s
             )
         self._forget()
+        self._daemon = client.pid
         self._session, self._setup = started.session_id, setup
         self._give_window(client, started, setup)
         if started.resumed:
@@ -330,7 +344,8 @@ class Mirror:
         if setup == old:
             return
         assert old is not None
-        given: dict[str, object] = {"session_id": self._session}
+        # In a daemon that was started again, this makes a session of the name.
+        given: dict[str, object] = {"session_id": self._session, "persist": self._options.persist}
         if setup.model and setup.model != old.model:
             given["model"] = setup.model
         window = setup.context_window or self._options.context_window

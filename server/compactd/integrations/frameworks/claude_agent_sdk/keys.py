@@ -17,8 +17,6 @@ from msgspec import Struct
 
 from compactd.storage.paths import file_stem
 
-FOLDER: Final = "claude-agent-sdk"
-"""The folder below compactd's data folder."""
 TRANSCRIPT, SUMMARY, LOCK = ".jsonl", ".summary", ".lock"
 
 

@@ -34,7 +34,7 @@ MARK: Final = ".mirrored"
 """The ending of the file next to a transcript that says that compactd has a session with its messages."""
 USUAL_WINDOW: Final = 200_000
 """The window that counts if compactd does not know the model."""
-COMPACT_S: Final = 45.0
+COMPACT_S: Final = 30.0
 """The most seconds for a compaction: the SDK waits 60 seconds for `load`."""
 MIN_PART: Final = 500
 

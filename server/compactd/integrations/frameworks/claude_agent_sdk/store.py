@@ -19,7 +19,6 @@ from claude_agent_sdk import (
 
 from compactd.client import Json
 from compactd.integrations.frameworks.claude_agent_sdk.keys import (
-    FOLDER,
     TRANSCRIPT,
     Key,
     project_folder,
@@ -33,7 +32,7 @@ from compactd.integrations.frameworks.claude_agent_sdk.transcript import (
     key_of,
     transcript_of,
 )
-from compactd.storage.paths import data_folder
+from compactd.storage.paths import SDK_TRANSCRIPTS, data_folder
 
 T = TypeVar("T")
 
@@ -146,7 +145,7 @@ class CompactdSessionStore(SessionStore):
     # --- in a thread ------------------------------------------------------------------------------------
 
     def _root(self) -> Path:
-        return self.folder or data_folder(os.environ) / FOLDER
+        return self.folder or data_folder(os.environ) / SDK_TRANSCRIPTS
 
     def _transcript(self, key: Key) -> Transcript:
         return transcript_of(transcript_path(self._root(), key), key)

@@ -17,6 +17,7 @@ from claude_agent_sdk import (
     query,
     tool,
 )
+
 from tests.frameworks.support.provider import Provider
 from tests.frameworks.support.talk import SYSTEM, Talk, ToolUse, inspect_part, talk, weigh_part
 
@@ -47,7 +48,9 @@ def claude_talk(lots: int, parts: int) -> Talk:
         lots=tuple(
             replace(
                 lot,
-                turns=tuple(tuple(McpUse(PREFIX + use.name, use.number) for use in turn) for turn in lot.turns),
+                turns=tuple(
+                    tuple(McpUse(PREFIX + use.name, use.number) for use in turn) for turn in lot.turns
+                ),
             )
             for lot in made.lots
         ),

@@ -20,7 +20,12 @@ from msgspec.structs import replace
 from compactd.formats.agents.claude_code_out import write
 from compactd.formats.files.session_file import SessionFile
 from compactd.formats.messages.neutral import decode_message
-from compactd.integrations.frameworks.claude_agent_sdk.live_chain import Entry, is_message
+from compactd.integrations.frameworks.claude_agent_sdk.live_chain import (
+    Entry,
+    answer_ids,
+    is_boundary,
+    is_message,
+)
 from compactd.integrations.frameworks.claude_agent_sdk.transcript import uuid_of
 from compactd.integrations.frameworks.mirror import ShownMessage
 from compactd.protocol.messages import Message, Meta
@@ -63,19 +68,24 @@ class Conversation:
                     chain += self._new(item, self._entries[tail_start])
             elif item.index < tail:
                 chain += self._changed(item)
-        changed = {item.index: item for item in items if isinstance(item, ShownMessage) and item.index is not None}
+        changed = {
+            item.index: item for item in items if isinstance(item, ShownMessage) and item.index is not None
+        }
         replaced: dict[int, list[Entry]] = {}
         for index, item in changed.items():
             if index >= tail and self._places[index]:
                 first, *others = self._places[index]
                 replaced[first] = self._changed(item)
                 replaced.update((at, []) for at in others)
+        left_out = {at for index, places in enumerate(self._places) if index < tail for at in places}
+        left_out.update(at for at in self._live if is_boundary(self._entries[at]))
         is_live = set(self._live)
         before: list[Any] = []
         after: list[Any] = []
         for at, entry in enumerate(self._entries):
             if at in is_live:
-                after += replaced.get(at, [entry]) if at >= tail_start else []
+                if at >= tail_start and at not in left_out:
+                    after += replaced.get(at, [entry])
             elif uuid_of(entry) is None and (at >= tail_start or _is_about_session(entry)):
                 (after if at >= tail_start else before).append(entry)
         return [*before, *_linked([*chain, *after])]
@@ -125,7 +135,11 @@ class Conversation:
         copies: list[Entry] = []
         for at, record in enumerate(records):
             original = originals[min(at, len(originals) - 1)]
-            more = {} if at < len(originals) else {"uuid": str(uuid5(NAMESPACE_URL, f"{original['uuid']}\0{at}"))}
+            more = (
+                {}
+                if at < len(originals)
+                else {"uuid": str(uuid5(NAMESPACE_URL, f"{original['uuid']}\0{at}"))}
+            )
             message = {**original["message"], "content": record["message"]["content"]}
             copy = {**original, "message": message, **more}
             copy.pop("toolUseResult", None)  # the whole output once more, for Claude Code's screen
@@ -155,16 +169,15 @@ def _places_of(entries: Sequence[Any], live: Sequence[int], messages: Sequence[M
         if message.id is not None:
             by_id.setdefault(message.id, []).append(index)
     places: list[list[int]] = [[] for _ in messages]
-    answer: int | None = None
+    answers: dict[str, list[int]] = {}
     for at in live:
         entry = entries[at]
-        uuid = uuid_of(entry)
-        found = by_id.get(uuid or "", [])
-        if not found and is_message(entry):
-            if entry["type"] == "assistant" and answer is not None:
-                found = [answer]
-        if entry.get("type") == "assistant":
-            answer = found[-1] if found else None
+        found = by_id.get(uuid_of(entry) or "", [])
+        if not is_message(entry) and not found:
+            continue
+        for answer in answer_ids(entry):
+            # Further blocks of an answer belong to the message with the newest block that has an id of its own.
+            found = answers[answer] = found or answers.get(answer, [])
         for index in found:
             places[index].append(at)
     return places

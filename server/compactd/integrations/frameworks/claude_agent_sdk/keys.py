@@ -11,7 +11,6 @@ real key.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 

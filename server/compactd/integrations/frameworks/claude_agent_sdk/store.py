@@ -161,7 +161,8 @@ class CompactdSessionStore(SessionStore):
         return [
             (path, one)
             for path, one in found
-            if (one.project_key, one.session_id) == (key.project_key, key.session_id) and one.subpath is not None
+            if (one.project_key, one.session_id) == (key.project_key, key.session_id)
+            and one.subpath is not None
         ]
 
     def _loaded(self, key: Key) -> list[Any] | None:

@@ -218,7 +218,9 @@ class Transcript:
 
     def _check(self, line: bytes) -> None:
         if key_in(line) != self.key:
-            raise NotOurs(f"{self.path} does not belong to this session. Move it away, or use another folder.")
+            raise NotOurs(
+                f"{self.path} does not belong to this session. Move it away, or use another folder."
+            )
 
     # --- reading ----------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ def live_places(entries: Sequence[object]) -> list[int]:
     before: dict[str, str | None] = {}
     leaf: str | None = None
     last: str | None = None
+    after: list[str] = []
     boundary: int | None = None
     for at, entry in enumerate(entries):
         uuid = uuid_of(entry)
@@ -42,14 +43,20 @@ def live_places(entries: Sequence[object]) -> list[int]:
         before[uuid], last = last, uuid
         if is_boundary(entry):
             boundary = at
+        after.append(uuid)
         if is_message(entry):
             leaf = uuid
+            after.clear()
     chain: set[str] = set()
     while leaf is not None and leaf not in chain:
         chain.add(leaf)
         parent = parents[leaf]
         # A parent is missing if the SDK could not store it.
         leaf = parent if parent is None or parent in parents else before.get(leaf)
+    # Attachments and notes after the newest message hang on it.
+    for uuid in after:
+        if parents[uuid] in chain:
+            chain.add(uuid)
     kept = set() if boundary is None else _kept_by(entries[boundary], parents)
     # If a plugin compacted, what stays is written once more, and nothing older is named (2.1.330, run 2026-11).
     first = boundary if boundary is not None and not kept else 0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import claude_agent_sdk
+import pytest
 from claude_agent_sdk import (
     ClaudeAgentOptions,
     ResultMessage,
@@ -18,7 +22,8 @@ from claude_agent_sdk import (
     tool,
 )
 
-from tests.frameworks.support.provider import Provider
+from compactd.integrations.frameworks.claude_agent_sdk import CompactdSessionStore
+from tests.frameworks.environment import ROOT
 from tests.frameworks.support.talk import SYSTEM, Talk, ToolUse, inspect_part, talk, weigh_part
 
 MODEL = "claude-opus-4-6"
@@ -86,12 +91,13 @@ def environment(home: Path, url: str) -> dict[str, str]:
 class Person:
     """Someone who runs Claude Code with a session store. Each prompt is a process of its own."""
 
-    def __init__(self, home: Path, provider: Provider, **more: str) -> None:
-        self.home, self.provider = home, provider
+    def __init__(self, home: Path, url: str) -> None:
+        """`url`: of the provider on loopback."""
+        self.home, self.url = home, url
         self.work = home / "work"
-        self.work.mkdir(parents=True)
-        (home / ".claude").mkdir()
-        self.env = {**environment(home, provider.anthropic_url), **more}
+        for folder in (self.work, home / ".claude"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.env = environment(home, url)
         self.session: str | None = None
 
     async def ask(self, prompt: str, store: SessionStore, **options: Any) -> str:
@@ -129,9 +135,32 @@ class Person:
             path.unlink()
 
 
-def dump(entries: list[Any]) -> str:
-    """Show entries for a failed test."""
-    return "\n".join(json.dumps(entry)[:300] for entry in entries)
+def bundled() -> Path:
+    """Return the Claude Code in the SDK's package. Skip the test if this platform's package has none."""
+    found = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+    if not found.exists():
+        assert os.environ.get("COMPACTD_TEST_AGENTS") != "all", "the SDK's package contains no Claude Code"
+        pytest.skip("the SDK's package contains no Claude Code")
+    return found
 
 
-__all__ = ["McpUse", "Person", "claude_talk", "dump", "os"]
+async def _ask_alone(home: str, url: str, session: str, prompt: str, limit: str) -> None:
+    person = Person(Path(home), url)
+    person.session = session
+    store = CompactdSessionStore(compact_on_load=int(limit) or "never")
+    print(await person.ask(prompt, store))
+
+
+def ask_in_new_process(person: Person, prompt: str, limit: int = 0) -> str:
+    """Give Claude Code a prompt like `Person.ask`, from a process of its own that has only the store."""
+    given = (str(person.home), person.url, str(person.session), prompt, str(limit))
+    done = subprocess.run(
+        [sys.executable, "-m", __spec__.name, *given],
+        capture_output=True, text=True, timeout=120, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3_000:]
+    return done.stdout
+
+
+if __name__ == "__main__":
+    asyncio.run(_ask_alone(*sys.argv[1:]))

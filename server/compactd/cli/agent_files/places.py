@@ -3,8 +3,8 @@ few files.
 
 - Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`, or below `CLAUDE_CONFIG_DIR`. `<folder>` is the path
   with `-` for everything that is not a letter or digit (code.claude.com, "Hooks", `transcript_path`,
-  2026-11). Sub-agents write `agent-<id>.jsonl` there or in `<id>/subagents/`. compactd's session store for the
-  Claude Agent SDK has the same layout with other names, in compactd's data folder.
+  2026-11). Sub-agents write `agent-<id>.jsonl` there or in `<id>/subagents/`. compactd's session store for
+  the Claude Agent SDK has the same layout with other names, in compactd's data folder.
 - Codex CLI: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`, or below `CODEX_HOME`. The file's
   header names the folder (openai/codex, codex-rs/protocol/src/protocol.rs, read 2026-11).
 - Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json[l]`. `GEMINI_CLI_HOME` replaces the home folder.

@@ -1,9 +1,9 @@
 """A compacted conversation as entries from which Claude Code resumes.
 
-A compaction is a `compact_boundary` and the entry of its summary, as Claude Code writes it. The messages that
-stay follow with their own ids, so that what Claude Code appends later hangs on entries of the stored original,
-too: with and without compaction, the chain of parents is whole. The ids of the two new entries are digests, so
-that a second load gives the same entries.
+A compaction is a `compact_boundary` and the entry of its summary, as Claude Code writes it. The messages
+that stay follow with their own ids, so that what Claude Code appends later hangs on entries of the stored
+original, too: with and without compaction, the chain of parents is whole. The ids of the two new entries are
+digests, so that a second load gives the same entries.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Conversation:
     def __init__(
         self, entries: Sequence[Any], live: Sequence[int], file: SessionFile, messages: Sequence[Message]
     ) -> None:
-        """`live`: positions of the entries in the conversation. `messages`: those of `file` that are in Claude
-        Code's context. O(entries).
+        """`live`: positions of the entries in the conversation. `messages`: those of `file` that are in
+        Claude Code's context. O(entries).
         """
         self._entries = entries
         self._live = live
@@ -176,7 +176,7 @@ def _places_of(entries: Sequence[Any], live: Sequence[int], messages: Sequence[M
         if not is_message(entry) and not found:
             continue
         for answer in answer_ids(entry):
-            # Further blocks of an answer belong to the message with the newest block that has an id of its own.
+            # Further blocks of an answer belong to the message of its newest block with a message's id.
             found = answers[answer] = found or answers.get(answer, [])
         for index in found:
             places[index].append(at)

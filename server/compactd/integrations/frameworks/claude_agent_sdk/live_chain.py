@@ -1,7 +1,7 @@
 """Which entries of a transcript are in the conversation that Claude Code goes on with.
 
-An entry names the one before it (`parentUuid`). The conversation is the chain that ends with the newest prompt or
-answer. Results of parallel calls, and the blocks of one answer, may hang on it from the side.
+An entry names the one before it (`parentUuid`). The conversation is the chain that ends with the newest
+prompt or answer. Results of parallel calls, and the blocks of one answer, may hang on it from the side.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def live_places(entries: Sequence[object]) -> list[int]:
         if parents[uuid] in chain:
             chain.add(uuid)
     kept = set() if boundary is None else _kept_by(entries[boundary], parents)
-    # If a plugin compacted, what stays is written once more, and nothing older is named (2.1.330, run 2026-11).
+    # If a plugin compacted, what stays is written once more; nothing older is named (2.1.330, run 2026-11).
     first = boundary if boundary is not None and not kept else 0
     chain |= kept
     answers, calls = _answers_and_calls(entries, chain)

@@ -1,7 +1,7 @@
-"""The session of compactd's that follows a stored transcript: made from it, when it is to be loaded compacted.
+"""The session of compactd that follows a stored transcript: made when that is to be loaded compacted.
 
-The session keeps the compaction. So the next load begins with the same summary, which a provider's cache knows,
-until the session is too large again.
+The session keeps the compaction. So the next load begins with the same summary, which a provider's cache
+knows, until the session is too large again.
 """
 
 from __future__ import annotations

@@ -38,7 +38,10 @@ def summary_path(transcript: Path) -> Path:
 
 
 def read_summary(path: Path, project_key: str) -> SessionSummaryEntry | None:
-    """Return the description of the transcript at `path`; None if it is none of this project. O(what is new)."""
+    """Return the description of the transcript at `path`; None if it is none of this project.
+
+    O(what is new).
+    """
     try:
         fd = files.open_private(path, files.READ)
     except OSError:

@@ -1,6 +1,6 @@
 """One transcript as a file: one line of JSON per entry, after a first line that names its key.
 
-A line counts if it ends with a line feed. If a process was killed while it wrote, the rest of a line may be at
+A line counts if it ends with a line feed. If a process was killed while it wrote, a part of a line may be at
 the end; the next writer removes it. Writers take turns by a lock file, in all processes.
 """
 
@@ -73,9 +73,9 @@ class _Write:
 
 
 def encode(entries: Sequence[object]) -> list[tuple[str | None, bytes]]:
-    """Return (uuid, line) of each entry. The uuid is None if the entry has none that is a text. O(their text).
+    """Return (uuid, line) of each entry. The uuid is None if the entry has none that is a text.
 
-    Raise `TypeError` or `ValueError` if an entry cannot be written as JSON.
+    O(their text). Raise `TypeError` or `ValueError` if an entry cannot be written as JSON.
     """
     return [(uuid_of(entry), _line_of(entry)) for entry in entries]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import anyio.to_thread
 from claude_agent_sdk import (
@@ -17,7 +17,6 @@ from claude_agent_sdk import (
     SessionSummaryEntry,
 )
 
-from compactd.client import Json
 from compactd.integrations.frameworks.claude_agent_sdk.keys import (
     TRANSCRIPT,
     Key,
@@ -33,6 +32,9 @@ from compactd.integrations.frameworks.claude_agent_sdk.transcript import (
     transcript_of,
 )
 from compactd.storage.paths import SDK_TRANSCRIPTS, data_folder
+
+if TYPE_CHECKING:
+    from compactd.client import Json
 
 T = TypeVar("T")
 

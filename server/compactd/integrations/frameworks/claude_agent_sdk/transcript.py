@@ -64,7 +64,7 @@ _read_line = msgspec.json.Decoder(_Line)
 
 
 class _Write:
-    """Entries that wait to be written, and what became of them."""
+    """Entries that wait to be written, and whether that has succeeded."""
 
     def __init__(self, lines: Sequence[tuple[str | None, bytes]]) -> None:
         self.lines = lines

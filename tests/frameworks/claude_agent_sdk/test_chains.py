@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Raw
 
 from compactd.formats.agents.claude_code import read
+from compactd.formats.files.session_file import live_places as in_context
 from compactd.integrations.frameworks.claude_agent_sdk import CompactdSessionStore
 from compactd.integrations.frameworks.claude_agent_sdk.compacted_entries import Conversation
 from compactd.integrations.frameworks.claude_agent_sdk.live_chain import live_places
@@ -22,6 +23,7 @@ def conversation(entries: list[Entry]) -> tuple[Conversation, int]:
     live = live_places(entries)
     file = read(b"".join(json.dumps(entries[at]).encode() + b"\n" for at in live))
     messages = [message for message, _ in file.messages]
+    messages = [messages[at] for at in in_context(messages, dict(file.first_kept), dict(file.pinned))]
     return Conversation(entries, live, file, messages), len(messages)
 
 
@@ -35,6 +37,16 @@ def test_parallel_calls_and_blocks_beside_the_chain_are_in_the_conversation() ->
     writer.call("one", "two", "three")
     writer.say("All three are mended.")
     writer.add("attachment", attachment={"type": "date"})
+    assert live_places(writer.entries) == list(range(len(writer.entries)))
+
+
+def test_calls_that_end_in_another_order_are_in_the_conversation() -> None:
+    writer = Writer()
+    writer.ask("Look at two gates.")
+    writer.call("one", "two")
+    # The conversation goes on after the result of the first call, so the second call is beside the chain.
+    writer.parent = writer.entries[-2]["uuid"]
+    writer.say("Both are mended.")
     assert live_places(writer.entries) == list(range(len(writer.entries)))
 
 
@@ -150,3 +162,39 @@ def test_a_view_without_the_newest_message_or_a_summary_is_not_used() -> None:
     assert made.shown([0, 1]) is None
     assert made.shown([]) is None
     assert made.shown([summary()]) is None
+
+
+def test_an_older_message_that_stays_shortened_follows_the_summary() -> None:
+    writer = Writer()
+    writer.ask("Begin. " * 500)
+    writer.say("First.")
+    writer.ask("Go on.")
+    writer.say("Second.")
+    made, _ = conversation(writer.entries)
+    short = ShownMessage("user", Raw(b'"Begin."'), index=0)
+    shown: Any = made.shown([summary(), short, 2, 3])
+    chain = chain_of(shown)
+    assert chain[2] == {
+        **writer.entries[0],
+        "parentUuid": chain[1]["uuid"],
+        "message": {"role": "user", "content": "Begin."},
+    }
+
+
+def test_messages_that_claude_codes_compaction_kept_stay_without_its_boundary() -> None:
+    writer = Writer()
+    writer.ask("Begin.")
+    writer.say("Kept.")
+    kept = writer.entries[-1]["uuid"]
+    writer.parent = None
+    metadata = {"preservedMessages": {"uuids": [kept]}}
+    writer.add("system", subtype="compact_boundary", compactMetadata=metadata)
+    writer.add("user", {"role": "user", "content": "An older summary."}, isCompactSummary=True)
+    writer.ask("Go on.")
+    writer.say("Second.")
+    made, count = conversation(writer.entries)
+    assert count == 4
+    shown: Any = made.shown([summary(), 1, 2, 3])
+    types = [entry["type"] for entry in chain_of(shown)]
+    assert types == ["system", "user", "assistant", "user", "assistant"]
+    assert "An older summary." not in str(shown)

@@ -142,9 +142,11 @@ async def test_processes_and_stores_at_once_store_each_id_once(tmp_path: Path) -
     code = (
         IMPORT
         + """
+asyncio.run(store.load(key))
+print("ready", flush=True)
 sys.stdin.readline()
 async def main():
-    for number in range(60):
+    for number in range(200):
         mine = {"type": "mine", "by": sys.argv[2], "n": number}
         await store.append(key, [{"type": "x", "uuid": f"u{number}", "n": number}, mine])
 asyncio.run(main())
@@ -152,14 +154,17 @@ asyncio.run(main())
     )
     children = [child(code, str(tmp_path), str(number)) for number in range(3)]
     for each in children:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    for each in children:
         assert each.stdin is not None
         each.stdin.write("go\n")
         each.stdin.flush()
     assert [each.wait(60) for each in children] == [0, 0, 0]
     loaded: Any = await CompactdSessionStore(tmp_path).load(KEY)
-    assert [one["n"] for one in loaded if one["type"] == "x"] == list(range(60))
+    assert [one["n"] for one in loaded if one["type"] == "x"] == list(range(200))
     for by in "012":
-        assert [one["n"] for one in loaded if one["type"] == "mine" and one["by"] == by] == list(range(60))
+        assert [one["n"] for one in loaded if one["type"] == "mine" and one["by"] == by] == list(range(200))
 
 
 async def test_fifty_threads_with_loops_of_their_own(tmp_path: Path) -> None:
@@ -206,6 +211,16 @@ async def test_what_the_caller_changes_later_is_not_stored(tmp_path: Path) -> No
     loaded: Any = await store.load(KEY)
     loaded[0]["n"] = "changed"
     assert await store.load(KEY) == [entry(1)]
+
+
+async def test_a_call_that_is_cancelled_before_it_begins_stores_nothing(tmp_path: Path) -> None:
+    store = CompactdSessionStore(tmp_path)
+    call = asyncio.ensure_future(store.append(KEY, [entry(1)]))
+    await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    await store.append(KEY, [entry(2)])
+    assert await store.load(KEY) == [entry(2)]
 
 
 async def test_a_cancelled_call_leaves_the_store_usable(tmp_path: Path) -> None:

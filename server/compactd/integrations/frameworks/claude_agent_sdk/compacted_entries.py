@@ -131,6 +131,8 @@ class Conversation:
         if not places:
             return []
         originals = [self._entries[at] for at in places]
+        if not all(isinstance(original.get("message"), dict) for original in originals):
+            return originals  # an attachment, whose text is somewhere else
         records = self._written(replace(_message(item), id=originals[0]["uuid"], meta=None))
         copies: list[Entry] = []
         for at, record in enumerate(records):

@@ -2,6 +2,8 @@
 
     <folder>/<project>/<session>.jsonl                                the transcript of a session
     <folder>/<project>/<session>.summary                              what `list_session_summaries` returns
+    <folder>/<project>/<session>.mirrored                             compactd has a session with its messages
+    <folder>/<project>/<session>.lock                                 held by the process that writes
     <folder>/<project>/<session>/subagents/agent-<subpath>.jsonl      one of its sub-agents' transcripts
 
 This is the layout of Claude Code's `projects` folder with other names. The first line of a transcript has the

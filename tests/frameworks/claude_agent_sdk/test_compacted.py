@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import warnings
 from pathlib import Path
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 
 from compactd.client import Client
 from compactd.integrations.frameworks.claude_agent_sdk import CompactdSessionStore
+from compactd.integrations.frameworks.claude_agent_sdk.keys import Key
 from compactd.integrations.frameworks.claude_agent_sdk.live_chain import blocks_of, live_places
+from compactd.integrations.frameworks.claude_agent_sdk.transcript import transcript_of
 from compactd.integrations.frameworks.engine import CompactdWarning
 from tests.frameworks.claude_agent_sdk.writing import SESSION, Entry, Writer, long_session
 
@@ -223,6 +226,20 @@ async def test_without_a_daemon_everything_is_stored_and_loaded_with_one_warning
         assert await store.load(KEY) == original
         assert await store.load(KEY) == original
     assert [warning.category for warning in caught].count(CompactdWarning) == 1
+
+
+async def test_a_daemon_that_does_not_answer_holds_no_load_up(tmp_path: Path) -> None:
+    original = long_session()
+    hanging = (sys.executable, "-c", "import time; time.sleep(5)")
+    store = CompactdSessionStore(tmp_path, compact_on_load=LIMIT, command=hanging, load_deadline_s=0.2)
+    await store.append(KEY, original)
+    with pytest.warns(CompactdWarning, match=r"within 0.2 seconds"):
+        assert await store.load(KEY) == original
+        # The thread that was given up ends, too.
+        (path,) = tmp_path.rglob("*.jsonl")
+        compacting = transcript_of(path, Key.of(KEY)).compacting
+        assert await asyncio.to_thread(compacting.acquire, timeout=60)
+        compacting.release()
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
+import anyio
 import anyio.to_thread
 from claude_agent_sdk import (
     SessionKey,
@@ -41,6 +43,8 @@ T = TypeVar("T")
 CompactOnLoad = Literal["never", "auto"] | int
 
 DEFAULT_SHARE: Final = 0.5
+DEADLINE_S: Final = 40.0
+"""Seconds. The SDK waits 60 seconds for `load`."""
 _MS: Final = 1_000_000
 
 
@@ -60,6 +64,7 @@ class CompactdSessionStore(SessionStore):
         compact_share: float = DEFAULT_SHARE,
         context_window: int | None = None,
         compaction: Mapping[str, Json] | None = None,
+        load_deadline_s: float = DEADLINE_S,
         command: tuple[str, ...] | None = None,
     ) -> None:
         """`folder`: where the transcripts are. None: `claude-agent-sdk` in compactd's data folder.
@@ -67,8 +72,10 @@ class CompactdSessionStore(SessionStore):
         `compact_on_load`: when `load` returns a compacted session. "never"; "auto": if the session is larger
         than `compact_share` of the model's window; a number: if it is larger than this many tokens.
         `context_window`: the window in tokens, if compactd does not know the model's. `compaction`: further
-        settings of compactions, as `session/start` takes them. `command` starts the daemon; None: this
-        Python's. Raise `ValueError` if an option has no meaning.
+        settings of compactions, as `session/start` takes them. `load_deadline_s`: the seconds after which
+        `load` returns a session as it is; less than the SDK's `load_timeout_ms`.
+
+        `command` starts the daemon; None: this Python's. Raise `ValueError` if an option has no meaning.
         """
         is_number = isinstance(compact_on_load, int) and not isinstance(compact_on_load, bool)
         if compact_on_load not in ("never", "auto") and not (is_number and int(compact_on_load) > 0):
@@ -82,6 +89,7 @@ class CompactdSessionStore(SessionStore):
         self.compact_share = compact_share
         self.context_window = context_window
         self.compaction = dict(compaction or {})
+        self.load_deadline_s = load_deadline_s
         self.command = command
 
     # --- the protocol -----------------------------------------------------------------------------------
@@ -104,8 +112,11 @@ class CompactdSessionStore(SessionStore):
         """Return the entries of a transcript; None if there are none. With `compact_on_load`, a main
         transcript that is too large begins with a summary. O(transcript).
         """
-        key_ = Key.of(key)
-        return cast("list[SessionStoreEntry] | None", await _in_thread(lambda: self._loaded(key_)))
+        transcript = self._transcript(Key.of(key))
+        entries = await _in_thread(transcript.read)
+        if entries is not None and transcript.key.subpath is None and self.compact_on_load != "never":
+            entries = await self._compacted(transcript, entries)
+        return cast("list[SessionStoreEntry] | None", entries)
 
     async def load_original(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """Return the entries as they were appended, whatever `compact_on_load` says. O(transcript)."""
@@ -144,6 +155,24 @@ class CompactdSessionStore(SessionStore):
         key_ = Key.of({**key})
         return await _in_thread(lambda: [one.subpath or "" for _, one in self._subagents(key_)])
 
+    async def _compacted(self, transcript: Transcript, entries: list[Any]) -> list[Any]:
+        from compactd.integrations.frameworks.claude_agent_sdk.mirrored import compacted
+        from compactd.integrations.frameworks.engine import CompactdWarning
+
+        def work() -> list[Any]:
+            with transcript.compacting:
+                return compacted(entries, transcript.path, self)
+
+        with anyio.move_on_after(self.load_deadline_s):
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        warnings.warn(
+            f"compactd: the session was not compacted within {self.load_deadline_s:g} seconds. "
+            "It is loaded as it is.",
+            CompactdWarning,
+            stacklevel=2,
+        )
+        return entries
+
     # --- in a thread ------------------------------------------------------------------------------------
 
     def _root(self) -> Path:
@@ -166,16 +195,6 @@ class CompactdSessionStore(SessionStore):
             if (one.project_key, one.session_id) == (key.project_key, key.session_id)
             and one.subpath is not None
         ]
-
-    def _loaded(self, key: Key) -> list[Any] | None:
-        transcript = self._transcript(key)
-        entries = transcript.read()
-        if entries is None or key.subpath is not None or self.compact_on_load == "never":
-            return entries
-        from compactd.integrations.frameworks.claude_agent_sdk.mirrored import compacted
-
-        with transcript.compacting:
-            return compacted(entries, transcript.path, self)
 
     def _delete(self, key: Key) -> None:
         transcript = self._transcript(key)

@@ -44,7 +44,7 @@ def test_calls_that_end_in_another_order_are_in_the_conversation() -> None:
     writer = Writer()
     writer.ask("Look at two gates.")
     writer.call("one", "two")
-    # The conversation goes on after the result of the first call, so the second call is beside the chain.
+    # The conversation goes on after the result of the first call, so the second call is not on the chain.
     writer.parent = writer.entries[-2]["uuid"]
     writer.say("Both are mended.")
     assert live_places(writer.entries) == list(range(len(writer.entries)))

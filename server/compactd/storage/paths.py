@@ -13,6 +13,8 @@ from pathlib import Path
 
 from compactd.storage.os_files import SYSTEM, Disk
 
+SDK_TRANSCRIPTS = "claude-agent-sdk"
+"""The folder in the data folder in which the session store for the Claude Agent SDK keeps transcripts."""
 _SLUG_CHARS = 40
 _DIGEST_CHARS = 16
 

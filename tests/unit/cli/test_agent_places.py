@@ -15,9 +15,12 @@ from compactd.cli.agent_files.places import (
     files_of_folder,
     find_files,
     newest,
+    project_name,
     uses_database,
 )
+from compactd.cli.agent_files.resume import place_of
 from compactd.formats.files.session_formats import title_of
+from compactd.storage.paths import SDK_TRANSCRIPTS, file_stem
 from tests.support.agent_homes import EXTENSION, HOMES, agent_of, set_age, write_session
 
 
@@ -238,3 +241,22 @@ def test_opencodes_database_is_noticed_and_not_listed(home) -> None:
     (folder / "opencode.db").write_bytes(b"SQLite format 3\0")
 
     assert (before, uses_database(env(home)), found(home)) == (False, True, [])
+
+
+def test_transcripts_in_the_store_for_the_agent_sdk_are_claude_codes(home) -> None:
+    folder = home / "work"
+    store = home / "data" / SDK_TRANSCRIPTS / file_stem(project_name("claude-code", str(folder)))
+    session = store / f"{file_stem('5f0e0f0c-0000-4000-8000-000000000000')}.jsonl"
+    sub = store / session.stem / "subagents" / f"agent-{file_stem('subagents/agent-1')}.jsonl"
+    for path in (session, sub):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"type":"compactd-session-store"}\n')
+    environ = env(home, COMPACTD_HOME=home / "data")
+    files = {file.path: file.is_subagent for file in find_files(environ)}
+    assert files == {session: False, sub: True}
+    assert {file.path for file in files_of_folder(find_files(environ), folder, environ)} == {session, sub}
+    assert list(files_of_folder(find_files(environ), home / "other", environ)) == []
+    # A session that compactd writes for Claude Code never goes into the store.
+    place = place_of("claude-code", "new", str(folder), session, environ)
+    assert place is not None
+    assert place.is_relative_to(home / ".claude" / "projects")

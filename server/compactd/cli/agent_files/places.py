@@ -3,7 +3,8 @@ few files.
 
 - Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`, or below `CLAUDE_CONFIG_DIR`. `<folder>` is the path
   with `-` for everything that is not a letter or digit (code.claude.com, "Hooks", `transcript_path`,
-  2026-11). Sub-agents write `agent-<id>.jsonl` there or in `<id>/subagents/`.
+  2026-11). Sub-agents write `agent-<id>.jsonl` there or in `<id>/subagents/`. compactd's session store for
+  the Claude Agent SDK has the same layout with other names, in compactd's data folder.
 - Codex CLI: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`, or below `CODEX_HOME`. The file's
   header names the folder (openai/codex, codex-rs/protocol/src/protocol.rs, read 2026-11).
 - Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json[l]`. `GEMINI_CLI_HOME` replaces the home folder.
@@ -41,6 +42,8 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+
+from compactd.storage.paths import SDK_TRANSCRIPTS, data_folder, file_stem
 
 AGENTS = ("claude-code", "codex", "gemini-cli", "pi", "opencode", "cline")
 """The agents whose files are found, in the order in which they are listed."""
@@ -147,7 +150,9 @@ def places_of(agent: str, environ: Mapping[str, str]) -> list[Path]:
     home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
     match agent:
         case "claude-code":
-            return [Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"]
+            own = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"
+            stored = data_folder(environ) / SDK_TRANSCRIPTS
+            return [own, stored] if stored.is_dir() else [own]
         case "codex":
             return [Path(environ.get("CODEX_HOME") or home / ".codex") / "sessions"]
         case "pi":
@@ -320,7 +325,8 @@ def project_name(agent: str, folder: str) -> str:
 
 def _claude_code_folder(folder: Path, environ: Mapping[str, str]) -> IsOwn:
     name = project_name("claude-code", str(folder))
-    starts = tuple(f"{root / name}{os.sep}" for root in places_of("claude-code", environ))
+    names = (name, file_stem(name))
+    starts = tuple(f"{root / one}{os.sep}" for root in places_of("claude-code", environ) for one in names)
     return lambda file: str(file.path).startswith(starts)
 
 

@@ -79,7 +79,9 @@ def place_of(
     if working_dir is None:
         return None
     own = files_of_folder(find_files(environ, [format]), Path(working_dir), environ)
-    known = next((file.path.parent for file in own if not file.is_subagent), None)
+    known = next(
+        (file.path.parent for file in own if not file.is_subagent and file.path.is_relative_to(root)), None
+    )
     return (known or _new_folder(format, root, working_dir)) / name
 
 

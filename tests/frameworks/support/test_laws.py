@@ -141,7 +141,7 @@ def test_the_laws_find_what_is_damaged(wire: str, damage: Callable[[list[Json]],
 def test_the_laws_find_a_missing_system_prompt_and_missing_tools() -> None:
     with Provider(SMALL) as provider:
         provider.ask(0)
-        tools = [{"type": "function", "function": {"name": "weigh_part", "parameters": plain_agent.SCHEMA}}]
+        tools = [{"type": "function", "function": {"name": "weigh_part", "parameters": {"type": "object"}}}]
         messages = [{"role": "user", "content": SMALL.requests[0]}]
         httpx.post(
             f"{provider.openai_url}/chat/completions",
@@ -164,6 +164,35 @@ def test_a_marked_summary_may_quote_a_tool_but_not_speak_for_the_user() -> None:
     assert damaged("openai", summarised(f"- [e2] (tool) {fact}")) == []
     (fault,) = damaged("openai", summarised(f"- [e2] (tool) {fact}\n{INJECTED}"))
     assert "without a mark" in fault
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_model_looks_up_what_it_does_not_see_as_often_as_it_may(wire: str) -> None:
+    def recall(query: str) -> str:
+        """Look up what was said earlier."""
+        return f"{query}: {SMALL.facts[query]}"
+
+    def without_first_lot(messages: list[Json]) -> list[Json]:
+        return messages[newest_request(messages) :]
+
+    with Provider(SMALL, window=None, recalls=3) as provider:
+        plain_agent.run(provider, wire, without_first_lot, {**plain_agent.BY_NAME, "recall": recall})
+
+    first = [use.fact for use in SMALL.lots[0].turns[0]]
+    assert provider.recalled == [*first, "seal code of part 102", "seal code of part 103"]
+    assert provider.totals.facts == 7 + 3
+    assert broken(provider) == []
+
+
+def test_a_model_whose_summaries_keep_nothing_names_no_fact() -> None:
+    with Provider(SMALL, keeps=False) as provider:
+        messages = [{"role": "user", "content": SMALL.uses[0].output}]
+        sent = httpx.post(
+            f"{provider.openai_url}/chat/completions", json={"model": MODEL, "messages": messages}
+        )
+
+    assert SMALL.known(sent.text) == {}
+    assert provider.totals.summaries == 1
 
 
 def test_a_request_for_a_summary_is_answered_with_all_facts_in_it() -> None:

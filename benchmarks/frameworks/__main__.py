@@ -2,7 +2,7 @@
 adapters.
 
 Runs in the environment of tests/frameworks (`sh tests/frameworks/setup.sh` installs it). docs/frameworks.md
-shows the figures and says what they mean. """
+shows the figures and says what they mean."""
 
 from __future__ import annotations
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from benchmarks.frameworks.figures import Measured, Outcome, Timing
+
+Row = TypeVar("Row", Outcome, Timing)
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "frameworks.md"
@@ -25,7 +28,7 @@ HEAD = (
     "facts known",
     "laws broken",
 )
-TIMES = ("agent", "each request", "95 % of them", "first, 200k", "first, new")
+TIMES = ("agent", "each request", "difference", "95 % of them", "first, 200k", "first, new")
 
 
 def read() -> Measured:
@@ -36,17 +39,26 @@ def read() -> Measured:
 
 
 def merged(old: Measured, new: Measured) -> Measured:
-    """Return the old figures with the new ones in their place, the new ones' order first."""
-    outcomes = {(one.framework, one.name): one for one in (*new.outcomes, *old.outcomes)}
-    outcomes |= {(one.framework, one.name): one for one in new.outcomes}
-    timings = {(one.framework, one.name): one for one in (*new.timings, *old.timings)}
-    timings |= {(one.framework, one.name): one for one in new.timings}
+    """Return the old figures with the new ones in their places. A new row goes after those of its
+    framework."""
     return Measured(
         date=new.date,
         versions=new.versions,
-        outcomes=list(outcomes.values()),
-        timings=list(timings.values()),
+        outcomes=_merged(old.outcomes, new.outcomes),
+        timings=_merged(old.timings, new.timings),
     )
+
+
+def _merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    rows = list(old)
+    for one in new:
+        same = [at for at, row in enumerate(rows) if (row.framework, row.name) == (one.framework, one.name)]
+        framework = [at for at, row in enumerate(rows) if row.framework == one.framework]
+        if same:
+            rows[same[0]] = one
+        else:
+            rows.insert(framework[-1] + 1 if framework else len(rows), one)
+    return rows
 
 
 def blocks(found: Measured) -> dict[str, str]:
@@ -55,7 +67,7 @@ def blocks(found: Measured) -> dict[str, str]:
     return {
         "date": f"Measured on {found.date} with {versions}.",
         "talk": table(HEAD, [_row(one) for one in found.outcomes]),
-        "times": table(TIMES, [_times(one) for one in found.timings]),
+        "times": table(TIMES, [_times(one, found.timings) for one in found.timings]),
     }
 
 
@@ -90,10 +102,12 @@ def _row(one: Outcome) -> list[str]:
     ]
 
 
-def _times(one: Timing) -> list[str]:
+def _times(one: Timing, all_of_them: Sequence[Timing]) -> list[str]:
+    first = next((row for row in all_of_them if row.framework == one.framework), one)
     return [
         _title(one),
         f"{one.median_ms:.1f} ms",
+        "" if first is one else f"{one.median_ms - first.median_ms:+.1f} ms",
         f"{one.p95_ms:.1f} ms",
         f"{one.first_ms:.0f} ms",
         f"{one.fresh_ms:.0f} ms",

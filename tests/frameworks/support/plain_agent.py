@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import httpx
@@ -14,18 +15,19 @@ from tests.frameworks.support.talk import TOOLS
 from tests.support.loopback.writing import Json
 
 Edit = Callable[[list[Json]], list[Json]]
-SCHEMA = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
-BY_NAME = {tool.__name__: tool for tool in TOOLS}
+Tools = dict[str, Callable[..., str]]
+BY_NAME: Tools = {tool.__name__: tool for tool in TOOLS}
+TYPES = {"number": "integer", "query": "string"}
 
 
 class Refused(Exception):
     """The provider refused a request."""
 
 
-def run(provider: Provider, wire: str = "openai", edit: Edit = list) -> list[Json]:
+def run(provider: Provider, wire: str = "openai", edit: Edit = list, tools: Tools = BY_NAME) -> list[Json]:
     """Have the whole conversation, and return the messages. `edit` changes a copy of them for each
     request."""
-    loop = LOOPS[wire](provider)
+    loop = LOOPS[wire](provider, tools)
     messages: list[Json] = []
     with httpx.Client(timeout=30) as client:
         for request in provider.asks():
@@ -43,7 +45,8 @@ def run(provider: Provider, wire: str = "openai", edit: Edit = list) -> list[Jso
 
 
 class Chat:
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, tools: Tools = BY_NAME) -> None:
+        self.tools = tools
         self.url = f"{provider.openai_url}/chat/completions"
         self.system = provider.talk.system
 
@@ -51,9 +54,9 @@ class Chat:
         tools = [
             {
                 "type": "function",
-                "function": {"name": name, "description": tool.__doc__, "parameters": SCHEMA},
+                "function": {"name": name, "description": tool.__doc__, "parameters": schema(tool)},
             }
-            for name, tool in BY_NAME.items()
+            for name, tool in self.tools.items()
         ]
         return {
             "model": MODEL,
@@ -67,20 +70,25 @@ class Chat:
 
     def results(self, calls: list[Any]) -> list[Json]:
         return [
-            {"role": "tool", "tool_call_id": call["id"], "content": _output(**call["function"])}
+            {
+                "role": "tool",
+                "tool_call_id": call["id"],
+                "content": self.tools[call["function"]["name"]](**json.loads(call["function"]["arguments"])),
+            }
             for call in calls
         ]
 
 
 class Responses:
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, tools: Tools = BY_NAME) -> None:
+        self.tools = tools
         self.url = f"{provider.openai_url}/responses"
         self.system = provider.talk.system
 
     def body(self, messages: list[Json]) -> Json:
         tools = [
-            {"type": "function", "name": name, "description": tool.__doc__, "parameters": SCHEMA}
-            for name, tool in BY_NAME.items()
+            {"type": "function", "name": name, "description": tool.__doc__, "parameters": schema(tool)}
+            for name, tool in self.tools.items()
         ]
         return {"model": MODEL, "instructions": self.system, "input": messages, "tools": tools}
 
@@ -93,21 +101,22 @@ class Responses:
             {
                 "type": "function_call_output",
                 "call_id": call["call_id"],
-                "output": _output(call["name"], call["arguments"]),
+                "output": self.tools[call["name"]](**json.loads(call["arguments"])),
             }
             for call in calls
         ]
 
 
 class Messages:
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, tools: Tools = BY_NAME) -> None:
+        self.tools = tools
         self.url = f"{provider.anthropic_url}/v1/messages"
         self.system = provider.talk.system
 
     def body(self, messages: list[Json]) -> Json:
         tools = [
-            {"name": name, "description": tool.__doc__, "input_schema": SCHEMA}
-            for name, tool in BY_NAME.items()
+            {"name": name, "description": tool.__doc__, "input_schema": schema(tool)}
+            for name, tool in self.tools.items()
         ]
         return {
             "model": MODEL,
@@ -127,15 +136,21 @@ class Messages:
             {
                 "type": "tool_result",
                 "tool_use_id": call["id"],
-                "content": BY_NAME[call["name"]](**call["input"]),
+                "content": self.tools[call["name"]](**call["input"]),
             }
             for call in calls
         ]
         return [{"role": "user", "content": blocks}]
 
 
-def _output(name: str, arguments: str) -> str:
-    return BY_NAME[name](**json.loads(arguments))
+def schema(tool: Callable[..., str]) -> Json:
+    """Return the JSON schema of a tool's parameters."""
+    names = list(signature(tool).parameters)
+    return {
+        "type": "object",
+        "properties": {name: {"type": TYPES[name]} for name in names},
+        "required": names,
+    }
 
 
 LOOPS: dict[str, type[Chat] | type[Responses] | type[Messages]] = {

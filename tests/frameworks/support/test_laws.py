@@ -10,10 +10,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.frameworks.support import plain_agent
+from tests.frameworks.support import plain_agent, truncation
 from tests.frameworks.support.laws import broken
 from tests.frameworks.support.provider import MODEL, Provider
-from tests.frameworks.support.reading import tokens_of
+from tests.frameworks.support.reading import tokens_in, tokens_of
 from tests.frameworks.support.talk import INJECTED, talk
 from tests.support.loopback.writing import Json
 
@@ -29,6 +29,14 @@ def test_the_conversation_has_the_sizes_that_it_says() -> None:
     assert all(use.output.count(whole.facts[use.fact]) == 1 for use in whole.uses)
     assert len(set(whole.facts.values())) == len(whole.facts) == 53
     assert sum(INJECTED in use.output for use in whole.uses) == 1
+
+
+def test_a_request_counts_its_texts_its_messages_and_its_tools() -> None:
+    messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello world"}]
+
+    assert tokens_in({"messages": messages}) == 4 + 1 + 4 + 2
+    assert tokens_in({"input": messages, "instructions": "Hello"}) == 4 + 1 + 4 + 2 + 1
+    assert tokens_in({"messages": messages, "tools": [1]}) == 11 + tokens_of("[1]")
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -109,6 +117,13 @@ def late_request(messages: list[Json]) -> None:
     messages.append(messages.pop(newest_request(messages)))
 
 
+def late_work(messages: list[Json]) -> None:
+    """What was done for the first request comes after the second."""
+    at = newest_request(messages)
+    work = messages[1 : at - 1]
+    messages[1 : at + 1] = [*messages[at - 1 : at + 1], *work]
+
+
 def quoted_output(messages: list[Json]) -> None:
     messages.insert(0, {"role": "user", "content": f"So far: {SMALL.facts['seal code of part 101']}"})
 
@@ -128,6 +143,7 @@ def result_as_user(messages: list[Json]) -> None:
         (dropped_request, "the newest, is missing or changed"),
         (changed_request, "the newest, is missing or changed"),
         (late_request, "comes after work on request"),
+        (late_work, "of request 1 comes after request 2"),
         (quoted_output, "words of a tool"),
         (result_as_user, "words of a tool"),
     ],
@@ -141,7 +157,7 @@ def test_the_laws_find_what_is_damaged(wire: str, damage: Callable[[list[Json]],
 def test_the_laws_find_a_missing_system_prompt_and_missing_tools() -> None:
     with Provider(SMALL) as provider:
         provider.ask(0)
-        tools = [{"type": "function", "function": {"name": "weigh_part", "parameters": plain_agent.SCHEMA}}]
+        tools = [{"type": "function", "function": {"name": "weigh_part", "parameters": {"type": "object"}}}]
         messages = [{"role": "user", "content": SMALL.requests[0]}]
         httpx.post(
             f"{provider.openai_url}/chat/completions",
@@ -164,6 +180,35 @@ def test_a_marked_summary_may_quote_a_tool_but_not_speak_for_the_user() -> None:
     assert damaged("openai", summarised(f"- [e2] (tool) {fact}")) == []
     (fault,) = damaged("openai", summarised(f"- [e2] (tool) {fact}\n{INJECTED}"))
     assert "without a mark" in fault
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_model_looks_up_what_it_does_not_see_as_often_as_it_may(wire: str) -> None:
+    def recall(query: str) -> str:
+        """Look up what was said earlier."""
+        return f"{query}: {SMALL.facts[query]}"
+
+    def without_first_lot(messages: list[Json]) -> list[Json]:
+        return messages[newest_request(messages) :]
+
+    with Provider(SMALL, window=None, recalls=3) as provider:
+        plain_agent.run(provider, wire, without_first_lot, {**plain_agent.BY_NAME, "recall": recall})
+
+    first = [use.fact for use in SMALL.lots[0].turns[0]]
+    assert provider.recalled == [*first, "seal code of part 102", "seal code of part 103"]
+    assert provider.totals.facts == 7 + 3
+    assert broken(provider) == []
+
+
+def test_a_model_whose_summaries_keep_nothing_names_no_fact() -> None:
+    with Provider(SMALL, keeps=False) as provider:
+        messages = [{"role": "user", "content": SMALL.uses[0].output}]
+        sent = httpx.post(
+            f"{provider.openai_url}/chat/completions", json={"model": MODEL, "messages": messages}
+        )
+
+    assert SMALL.known(sent.text) == {}
+    assert provider.totals.summaries == 1
 
 
 def test_a_request_for_a_summary_is_answered_with_all_facts_in_it() -> None:
@@ -212,6 +257,9 @@ def test_truncation_auto_drops_the_oldest_items_in_pairs() -> None:
 
     assert (refused.status_code, sent.status_code) == (400, 200)
     assert 7_000 < sent.json()["usage"]["input_tokens"] <= 8_000
+    # One token too many without the request: the oldest call goes, and its output with it.
+    window = tokens_in({**body, "input": items[1:]}) - 1
+    assert truncation.apply({**body, "input": items, "truncation": "auto"}, window)["input"] == items[3:]
 
 
 def damaged(wire: str, damage: Callable[[list[Json]], None]) -> list[str]:

@@ -15,6 +15,8 @@ MIN_LINES: Final = 3
 
 _PLACE: Final = LazyPattern(r"(?P<file>[^\s:][^\n:]{0,300}?[\w)\]])(?P<rest>[:-](?P<number>\d{1,7})[:-])")
 """Matches the file and the number of a line that was found, or of one next to it (`grep -n -C`)."""
+_FILE_LINE: Final = LazyPattern(r"\s{0,8}(?P<file>[\w.@~+/-]{1,300}[\w)\]]):?\s*")
+"""Matches a line that has only the path of a file."""
 _FILE_ONLY: Final = LazyPattern(r"(?P<file>[\w.@~+-]*/[^\s:]{1,300}|[\w@~+-]{1,100}\.\w{1,12}):(?![:/])")
 """Matches the file of a line that was found without its number (`grep -r`)."""
 
@@ -43,6 +45,25 @@ def group_found(lines: list[str]) -> list[str]:
             grouped.extend(lines[at : at + len(run)])
         at += len(run)
     return grouped
+
+
+def first_of_files(lines: list[str]) -> list[int]:
+    """Return the indexes of the lines that name a file for the first time, of grouped lines or of others, and
+    of those that are only a path. O(characters)."""
+    found: list[int] = []
+    seen: set[str] = set()
+    for at, line in enumerate(lines):
+        only = _FILE_LINE.fullmatch(line)
+        file = only["file"] if only is not None else _split(line, "")[0]
+        if file and file not in seen:
+            seen.add(file)
+            found.append(at)
+    return found
+
+
+def path_lines(lines: list[str]) -> list[int]:
+    """Return the indexes of the lines that have only the path of a file. O(characters)."""
+    return [at for at, line in enumerate(lines) if "/" in line and _FILE_LINE.fullmatch(line) is not None]
 
 
 def _split(line: str, file: str) -> tuple[str, str]:

@@ -4,9 +4,9 @@
 
 Held-out sessions (`benchmarks/retention/aside.py`) are left out, except with `--all`. A body of a file that
 was read is needed if the agent later writes a fact that the output has only there, or replaces a text that
-overlaps it. The model is a logistic regression (L2 3). Without `--write` the weights are printed, and what the
-model's order is worth in the sessions held out: the share of the uses that is left out with a given share
-of the text, next to a random order, the latest first, and the longest first.
+overlaps it. The model is a logistic regression (L2 3). Without `--write` the weights are printed, and what
+the model's order is worth in the held-out sessions: the share of the uses that is lost if a given share of
+the text is left out, in that order and in others.
 """
 
 from __future__ import annotations
@@ -126,9 +126,7 @@ def learned(found: Sequence[Sample]) -> list[float]:
 def module(weights: Sequence[float]) -> str:
     """Return the text of `core/reduce/body_weights.py`."""
     rows = "\n".join(f"    {weight:.3f},  # {name}" for weight, name in zip(weights, INPUTS, strict=True))
-    return (
-        f'"""{body_weights.__doc__}"""\n\nfrom __future__ import annotations\n\nWEIGHTS = (\n{rows}\n)\n'
-    )
+    return f'"""{body_weights.__doc__}"""\n\nfrom __future__ import annotations\n\nWEIGHTS = (\n{rows}\n)\n'
 
 
 def lost(found: Sequence[Sample], order: Callable[[Sample], float]) -> list[float]:
@@ -187,9 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _split(
-    sources: Sequence[sessions.Source], common: frozenset[Atom]
-) -> tuple[list[Sample], list[Sample]]:
+def _split(sources: Sequence[sessions.Source], common: frozenset[Atom]) -> tuple[list[Sample], list[Sample]]:
     """Return the samples of the sessions to learn from, and those of the held-out ones."""
     known: list[Sample] = []
     aside: list[Sample] = []

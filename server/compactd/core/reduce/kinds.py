@@ -75,7 +75,6 @@ class Origin(Struct, frozen=True):
             for one in self.programs
         )
 
-
     @property
     def is_ticket(self) -> bool:
         """Whether the output is an issue or a pull request."""

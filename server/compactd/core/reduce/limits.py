@@ -38,8 +38,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     tickets: Clip | None = None
     """For issues and pull requests."""
     searches: Clip | None = None
-    files: int = 40
-    """If searches are clipped, the first line about each of so many files stays."""
+    files: int = 20
+    """If searches are clipped, the names of so many files stay. Of a list of files, so many stay."""
+    found_per_file: int = 1
+    """In each of these files, so many of the lines that were found stay."""
     samples: bool = False
     """Whether of long lists, tables and logs some lines stand for the others."""
     documents: int | None = None

@@ -19,10 +19,9 @@ MIN_CHARS: Final = 150
 def fold_notice(page: Page, shown: ShownLines) -> None:
     """Leave out the notice at the end of an output if an earlier entry shows the same. O(lines)."""
     lines = page.lines
-    stop = len(lines)
-    while stop and not lines[stop - 1].strip():
-        stop -= 1
-    if not stop or lines[stop - 1].strip() != END:
+    ends = range(len(lines), max(0, len(lines) - MAX_LINES), -1)
+    stop = next((at for at in ends if lines[at - 1].strip() == END), 0)
+    if not stop or any(lines[at].strip() for at in range(stop, len(lines))):
         return
     start = next(
         (at for at in range(stop - 1, max(-1, stop - 1 - MAX_LINES), -1) if lines[at].strip() == BEGIN), None

@@ -45,9 +45,7 @@ def is_part(output: ToolOutput, origin: Origin) -> bool:
     return asks or any(one.program in _CUTTERS for one in origin.programs)
 
 
-def show_outline(
-    page: Page, output: ToolOutput, origin: Origin, asked: AskedWords, limits: Limits
-) -> None:
+def show_outline(page: Page, output: ToolOutput, origin: Origin, asked: AskedWords, limits: Limits) -> None:
     """Leave out what is between the headings of a long document, or those bodies of a long source that are
     unlikely to be needed. A part that the agent asked for stays. O(characters)."""
     if is_document(origin.file):

@@ -70,7 +70,7 @@ def _omit(page: Page, output: ToolOutput, origin: Origin, shown: ShownLines, lim
             show_outline(page, output, origin, shown.asked, limits)
         case "search":
             if limits.searches is not None:
-                page.protect(first_of_files(page.lines)[: limits.files])
+                page.protect(first_of_files(page.lines, limits.files, limits.found_per_file))
             clip_long_output(page, limits.searches, errors)
         case "shell" | "listing" | "web" | "other":
             _omit_output(page, origin, limits, errors, diff=diff)

@@ -36,11 +36,15 @@ _TEXT: Final = LazyPattern(rf'"(?:[^"\\\n]|\\[^\n]){{{MAX_TEXT_CHARS},}}+"')
 """Matches a long text in JSON, with its quotes."""
 _TOKEN: Final = LazyPattern(r'"(?:[^"\\]|\\.)*+"|[\[\]{},]')
 """Matches what is needed to find the items of the lists in JSON."""
-_LINK: Final = r'"(?!html_)\w{0,40}_url"\s{0,4}:\s{0,4}(?:"[^"\\\n]{0,400}"|null)'
-_LINKS: Final = LazyPattern(rf"{_LINK}(?:\s{{0,40}},\s{{0,40}}{_LINK})+")
-"""Matches fields in a row that link to other objects, as the APIs of GitHub and GitLab write them
-(docs.github.com/rest, 2026-11). `html_url` is for people, so it stays."""
-_LINK_NAME: Final = LazyPattern(r'_url"\s*:')
+_LINK: Final = (
+    r'(?:"(?:(?!html_)\w{0,40}_url|node_id|gravatar_id)"\s{0,4}:\s{0,4}(?:"[^"\\\n]{0,400}"|null)'
+    r'|"_links"\s{0,4}:\s{0,4}\{[^{}]{0,200}(?:\{[^{}]{0,400}\}[^{}]{0,200}){0,12}\}'
+    r'|"reactions"\s{0,4}:\s{0,4}\{[^{}]{0,800}\})'
+)
+_LINKS: Final = LazyPattern(rf"{_LINK}(?:\s{{0,40}},\s{{0,40}}{_LINK})*")
+"""Matches fields in a row that link to other objects, or count reactions to one, as the APIs of GitHub and
+GitLab write them (docs.github.com/rest, 2026-11). `html_url` is for people, so it stays."""
+_LINK_NAME: Final = LazyPattern(r'"(?:\w{0,40}_url|node_id|gravatar_id|_links|reactions)"\s{0,4}:')
 _ESCAPE_AT_END: Final = LazyPattern(r"\\(?:u[0-9a-fA-F]{0,3})?\Z|\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 """Matches an escape sequence that was cut, or half of a surrogate pair."""
 _ESCAPE_CUT: Final = LazyPattern(r"\\(?:u[0-9a-fA-F]{4}|.)")
@@ -70,9 +74,9 @@ def shorten_json(text: str, entry_id: EntryId, *, lists: bool, links: bool = Tru
     that are links unless `links`. It stays JSON: each mark is inside a text, or a text itself. O(characters).
     """
     short = _TEXT.sub(lambda found: _shorten(found[0], entry_id), text)
-    if not links:
-        short = _LINKS.sub(lambda found: _without_links(found, entry_id), short)
-    return _shorten_lists(short, entry_id) if lists else short
+    if lists:
+        short = _shorten_lists(short, entry_id)
+    return short if links else _LINKS.sub(lambda found: _without_links(found, entry_id), short)
 
 
 def _shorten(text: str, entry_id: EntryId) -> str:

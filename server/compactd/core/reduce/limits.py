@@ -39,7 +39,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     """For issues and pull requests."""
     searches: Clip | None = None
     files: int = 20
-    """If searches are clipped, the names of so many files stay. Of a list of files, so many stay."""
+    """If searches are clipped, the names of so many files stay."""
+    listed: int = 20
+    """If the output of a program is clipped, so many lines with only the path of a file stay."""
     found_per_file: int = 1
     """In each of these files, so many of the lines that were found stay."""
     samples: bool = False
@@ -70,19 +72,19 @@ LIMITS: Final[dict[Level, Limits]] = {
     ),
     "strong": Limits(
         border_lines=0,
-        min_run_lines=5,
-        min_run_chars=120,
-        min_part_chars=1_300,
+        min_run_lines=8,
+        min_run_chars=150,
+        min_part_chars=2_500,
         folds_calls=True,
         checks=Clip(300, 700),
-        diffs=Clip(400, 200),
+        diffs=Clip(300, 150),
         programs=Clip(800, 500),
-        tickets=Clip(4_000, 2_000),
-        searches=Clip(400, 200),
+        tickets=Clip(5_000, 2_500),
+        searches=Clip(300, 150),
         samples=True,
         documents=1_500,
-        bodies=0.125,
-        min_calls=4,
+        bodies=0.145,
+        min_calls=5,
         numbered_lines=50,
         links=False,
         snippets=True,

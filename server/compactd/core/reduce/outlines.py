@@ -20,7 +20,7 @@ from compactd.core.text.lazy_patterns import LazyPattern
 RULE: Final = "outline"
 MIN_LINES: Final = 6
 """A shorter part of a document is shown whole."""
-MIN_SOURCE_CHARS: Final = 8_000
+MIN_SOURCE_CHARS: Final = 6_000
 """A shorter source is shown whole."""
 _LONG: Final = 2.5
 """Only documents so many times as long as the beginning are shown as an outline."""

@@ -79,8 +79,13 @@ class Page:
         """Whether lines were left out before the page was made."""
         return bool(self._gaps)
 
+    @property
+    def has_marks(self) -> bool:
+        """Whether lines were left out, so that there is a mark in their place."""
+        return bool(self._omissions)
+
     def note(self, mark: str) -> None:
-        """Show a mark before the first line."""
+        """Show a mark before the first line; none if it is empty."""
         self._note = mark
 
     def protect(self, indexes: Iterable[int]) -> None:

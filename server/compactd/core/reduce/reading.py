@@ -75,7 +75,7 @@ def _grouped(page: Page, entry_id: EntryId) -> Page:
     if page.has_gaps:
         return page
     lines, count = group_found(page.lines)
-    mark = left_out(count, "repeated names of files left out", entry_id)
+    mark = left_out(count, "repeated file names left out", entry_id)
     if len(mark) + sum(map(len, lines)) + len(lines) >= sum(map(len, page.lines)) + len(page.lines):
         return page
     grouped = Page(lines, entry_id, rules=[*page.rules, GROUPED])

@@ -72,6 +72,9 @@ def _omit(page: Page, output: ToolOutput, origin: Origin, shown: ShownLines, lim
             if limits.searches is not None:
                 page.protect(first_of_files(page.lines, limits.files, limits.found_per_file))
             clip_long_output(page, limits.searches, errors)
+            if page.has_marks:
+                # They say that the original has more. Otherwise a note says that the lines are grouped.
+                page.note("")
         case "shell" | "listing" | "web" | "other":
             _omit_output(page, origin, limits, errors, diff=diff)
         case "agent":
@@ -96,8 +99,8 @@ def _omit_output(page: Page, origin: Origin, limits: Limits, errors: list[int], 
     if samples and origin.kind != "listing":
         fold_alike(page)
     if origin.kind == "shell":
-        if limits.files and not diff:
-            page.protect(path_lines(page.lines)[: limits.files])
+        if not diff:
+            page.protect(path_lines(page.lines)[: limits.listed])
         clip_long_output(page, _clip(origin, limits, diff=diff), errors)
 
 

@@ -245,7 +245,7 @@ def test_a_search_names_each_file_once() -> None:
 
     assert reduction.rules == ("grouped",)
     assert reduction.text.split("\n")[:4] == [
-        "[… 40 repeated names of files left out, expand e41]",
+        "[… 40 repeated file names left out, expand e41]",
         "src/package/module_0.py:",
         "0:    call_0(value)",
         "1:    call_1(value)",

@@ -55,7 +55,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Of line numbers that count up by one, the multiples of this are shown, and the first."""
     links: bool = True
     """Whether the fields of JSON objects that only link to other objects are shown."""
-    min_calls: int = 10
+    min_calls: int = 5
     """Bodies are left out only if the view shows so many calls: before, too little is known of the task."""
     snippets: bool = False
     """Whether the lines of the changed file are left out of an edit's result."""
@@ -84,7 +84,6 @@ LIMITS: Final[dict[Level, Limits]] = {
         samples=True,
         documents=1_500,
         bodies=0.145,
-        min_calls=5,
         numbered_lines=50,
         links=False,
         snippets=True,

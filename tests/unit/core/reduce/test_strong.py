@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -49,9 +49,13 @@ def view(*calls: tuple[str, dict[str, object]], before: int = 20) -> ShownLines:
 
 
 def read(
-    shown: ShownLines, lines: Sequence[str] = SOURCE, level: Level = "strong", **more: object
+    shown: ShownLines,
+    lines: Sequence[str] = SOURCE,
+    level: Level = "strong",
+    part: Mapping[str, object] | None = None,
 ) -> Reduction:
-    return reduce_output(ToolOutput(READ[0], {**READ[1], **more}, "\n".join(lines)), shown, AT, level)
+    arguments = {**READ[1], **(part or {})}
+    return reduce_output(ToolOutput(READ[0], arguments, "\n".join(lines)), shown, AT, level)
 
 
 def test_of_a_long_source_bodies_are_left_out_and_definitions_stay() -> None:
@@ -76,9 +80,9 @@ def test_a_body_with_names_that_the_agent_just_wrote_stays() -> None:
     assert body in reduction.text
 
 
-@pytest.mark.parametrize("more", [{"offset": 1}, {"limit": 900}, {"view_range": [1, 900]}])
-def test_the_part_of_a_file_that_was_asked_for_stays(more: dict[str, object]) -> None:
-    assert read(view(), **more).rules == ()
+@pytest.mark.parametrize("part", [{"offset": 1}, {"limit": 900}, {"view_range": [1, 900]}])
+def test_the_part_of_a_file_that_was_asked_for_stays(part: dict[str, object]) -> None:
+    assert read(view(), part=part).rules == ()
 
 
 def test_before_the_view_shows_calls_nothing_is_known_of_the_task() -> None:
@@ -150,6 +154,7 @@ def test_a_search_shows_each_file_with_the_first_line_that_was_found() -> None:
     reduction = reduce(output("\n".join(lines), ("Grep", {"pattern": "call", "-B": 10})), "strong")
 
     shown = reduction.text.split("\n")
+    assert shown[0] == "src/module_0.py:"  # the marks below say enough
     for file in range(8):
         assert "20:    call_20(value)" in shown[shown.index(f"src/module_{file}.py:") :][:12]
     assert len(reduction.text) < len("\n".join(lines)) / 2

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from compactd.core.reduce.output import ToolOutput
+from compactd.core.text.lazy_patterns import LazyPattern
 from compactd.core.work.file_operations import PATH_ARGUMENTS, Json
 from compactd.core.work.shell import CheckKind, Command, check_kind, commands_in
 from compactd.core.work.tool_kinds import command_line, tool_kind
@@ -38,6 +39,12 @@ _BY_PROGRAM: Final[dict[str, OutputKind]] = {
     name: kind for kind, names in _PROGRAMS.items() for name in names.split()
 }
 """What a shell command prints, by its program."""
+_TICKETS: Final = frozenset(("gh", "glab", "bd", "jira", "linear", "tea"))
+"""Programs that show what people wrote about the work."""
+_SHOWS: Final = frozenset(("view", "show"))
+EXCERPT_LINES: Final = 20
+"""A search that prints so many lines around each find reads a file."""
+_AROUND: Final = LazyPattern(r"(?:-[ABC]|--(?:after-|before-)?context=?)(?P<lines>\d*)")
 _SILENT: Final = frozenset(
     ("cd", "export", "set", "source", ".", "mkdir", "touch", "rm", "mv", "cp", "chmod", "sleep", "true")
 )
@@ -67,6 +74,11 @@ class Origin(Struct, frozen=True):
             and (not words or next((word for word in one.words if not word.startswith("-")), "") in words)
             for one in self.programs
         )
+
+    @property
+    def is_ticket(self) -> bool:
+        """Whether the output is an issue or a pull request."""
+        return any(one.program in _TICKETS and not _SHOWS.isdisjoint(one.words[:2]) for one in self.programs)
 
 
 def recognise(output: ToolOutput) -> Origin:
@@ -119,7 +131,18 @@ def _of_command(command: Command) -> OutputKind:
         return _IN_GIT.get(command.words[0], "shell")
     if command.program in ("sed", "awk") and any(word.startswith("-i") for word in command.words):
         return "shell"
-    return _BY_PROGRAM.get(command.program, "shell")
+    kind = _BY_PROGRAM.get(command.program, "shell")
+    return "file" if kind == "search" and _lines_around(command) >= EXCERPT_LINES else kind
+
+
+def _lines_around(command: Command) -> int:
+    """Return how many lines around what it finds a search prints."""
+    for word, following in zip(command.words, (*command.words[1:], ""), strict=True):
+        found = _AROUND.fullmatch(word)
+        if found is not None:
+            digits = found["lines"] or following
+            return int(digits) if digits.isdecimal() and len(digits) < 8 else 0
+    return 0
 
 
 def _plain(arguments: Mapping[str, object]) -> dict[str, Json]:

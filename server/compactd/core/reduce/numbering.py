@@ -9,8 +9,6 @@ from compactd.core.reduce.page import Page
 from compactd.core.text.lazy_patterns import LazyPattern
 
 RULE: Final = "numbers"
-SHOWN_EVERY: Final = 10
-"""Of the numbers that count up by one, each that is a multiple of this is shown, and the first."""
 
 _NUMBER: Final = LazyPattern(r"[ \t]{0,10}(?P<number>\d{1,7})(?:→|\t|\|)")
 """Matches a line number as Claude Code (`12→`), `cat -n` (`12` and a tab) and OpenCode (`12|`) write it
@@ -67,9 +65,9 @@ def without_places(lines: Sequence[str]) -> list[str]:
     return plain
 
 
-def thin_numbers(page: Page) -> None:
-    """Leave out line numbers that follow from the one before, except for every tenth. The spaces before a
-    number are left out too. O(characters)."""
+def thin_numbers(page: Page, shown_every: int) -> None:
+    """Leave out line numbers that follow from the one before, except for the multiples of `shown_every`. The
+    spaces before a number are left out too. O(characters)."""
     if not is_numbered(page.lines):
         return
     expected: int | None = None
@@ -82,7 +80,7 @@ def thin_numbers(page: Page) -> None:
             expected = None
             continue
         number, rest = int(found["number"]), line[found.end() :]
-        if number == expected and number % SHOWN_EVERY and _NUMBER.match(rest) is None:
+        if number == expected and number % shown_every and _NUMBER.match(rest) is None:
             page.replace(at, rest, RULE)
         else:
             page.replace(at, line.lstrip(" \t"), RULE)

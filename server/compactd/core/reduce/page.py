@@ -79,8 +79,13 @@ class Page:
         """Whether lines were left out before the page was made."""
         return bool(self._gaps)
 
+    @property
+    def has_marks(self) -> bool:
+        """Whether lines were left out, so that there is a mark in their place."""
+        return bool(self._omissions)
+
     def note(self, mark: str) -> None:
-        """Show a mark before the first line."""
+        """Show a mark before the first line; none if it is empty."""
         self._note = mark
 
     def protect(self, indexes: Iterable[int]) -> None:
@@ -103,16 +108,19 @@ class Page:
         return [found.span() for found in _FREE.finditer(self._states, start, end)]
 
     def runs_of(self, pattern: LazyPattern, min_lines: int) -> Iterator[tuple[int, int]]:
-        """Yield the runs of free lines that a pattern matches at their beginning. O(characters)."""
+        """Yield the runs of free lines that a pattern matches at their beginning. No empty line is in a run.
+        O(characters)."""
+        lines, match = self.lines, pattern.match
         for first, stop in self.free_runs():
-            at = first
-            while at < stop:
-                end = at
-                while end < stop and pattern.match(self.lines[end], 0, MAX_MATCHED_CHARS) is not None:
-                    end += 1
-                if end - at >= min_lines:
-                    yield at, end
-                at = max(end, at + 1)
+            start = first
+            for at in range(first, stop):
+                line = lines[at]
+                if not line or match(line, 0, MAX_MATCHED_CHARS) is None:
+                    if at - start >= min_lines:
+                        yield start, at
+                    start = at + 1
+            if stop - start >= min_lines:
+                yield start, stop
 
     def omit(self, omission: Omission) -> bool:
         """Leave lines out, if that is allowed and saves something. Return whether it was done. O(lines)."""

@@ -27,8 +27,9 @@ LINE_TAIL_CHARS: Final = 1_000
 LONG_LINE: Final = "long_line"
 
 
-def read_page(output: ToolOutput, origin: Origin, entry_id: EntryId, *, lists: bool) -> Page:
-    """Return the page of an output. Long lists in JSON are shortened if `lists`. O(characters)."""
+def read_page(output: ToolOutput, origin: Origin, entry_id: EntryId, *, lists: bool, links: bool) -> Page:
+    """Return the page of an output. Long lists in JSON are shortened if `lists`. Fields of it that are links
+    are left out unless `links`. O(characters)."""
     if origin.kind in ("file", "edit"):
         # The escapes in a file are its text: an edit needs them.
         return _page(output.text, entry_id, [])
@@ -43,7 +44,7 @@ def read_page(output: ToolOutput, origin: Origin, entry_id: EntryId, *, lists: b
             return page
         if is_json(text):
             safe = defuse(text)
-            short = shorten_json(safe, entry_id, lists=lists)
+            short = shorten_json(safe, entry_id, lists=lists, links=links)
             return Page(short.split("\n"), entry_id, rules=rules if short == safe else [*rules, JSON])
     return _page(text, entry_id, rules)
 
@@ -73,7 +74,10 @@ def _grouped(page: Page, entry_id: EntryId) -> Page:
     """Return the page of a search with each file named once."""
     if page.has_gaps:
         return page
-    grouped = group_found(page.lines)
-    if sum(map(len, grouped)) + len(grouped) >= sum(map(len, page.lines)) + len(page.lines):
+    lines, count = group_found(page.lines)
+    mark = left_out(count, "repeated file names left out", entry_id)
+    if len(mark) + sum(map(len, lines)) + len(lines) >= sum(map(len, page.lines)) + len(page.lines):
         return page
-    return Page(grouped, entry_id, rules=[*page.rules, GROUPED])
+    grouped = Page(lines, entry_id, rules=[*page.rules, GROUPED])
+    grouped.note(mark)
+    return grouped

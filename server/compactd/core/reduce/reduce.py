@@ -10,11 +10,12 @@ from compactd.core.reduce.edit_results import fold_snippet, fold_written
 from compactd.core.reduce.errors import error_lines, has_failed
 from compactd.core.reduce.folding import fold_shown
 from compactd.core.reduce.kinds import Origin, recognise
-from compactd.core.reduce.limits import LIMITS, Limits
+from compactd.core.reduce.limits import LIMITS, Clip, Limits
 from compactd.core.reduce.long_lines import shorten_long_lines
 from compactd.core.reduce.long_output import clip_long_output
 from compactd.core.reduce.marks import defuse
 from compactd.core.reduce.noise import fold_progress
+from compactd.core.reduce.notices import fold_notice
 from compactd.core.reduce.numbering import thin_numbers
 from compactd.core.reduce.outlines import show_outline
 from compactd.core.reduce.output import Level, Reduction, ToolOutput
@@ -22,6 +23,7 @@ from compactd.core.reduce.page import Page
 from compactd.core.reduce.reading import read_page
 from compactd.core.reduce.repeats import fold_repeats
 from compactd.core.reduce.samples import fold_alike, fold_listing, fold_table
+from compactd.core.reduce.searches import first_of_files, path_lines
 from compactd.core.reduce.shown import ShownLines
 from compactd.core.reduce.test_runs import fold_passed
 
@@ -38,9 +40,10 @@ def reduce_output(output: ToolOutput, shown: ShownLines, entry_id: EntryId, leve
     if len(output.text) < MIN_CHARS:
         return _unreduced(output.text)
     origin = recognise(output)
-    page = read_page(output, origin, entry_id, lists=level != "light")
-    _omit(page, output, origin, shown, LIMITS[level])
-    thin_numbers(page)
+    limits = LIMITS[level]
+    page = read_page(output, origin, entry_id, lists=level != "light", links=limits.links)
+    _omit(page, output, origin, shown, limits)
+    thin_numbers(page, limits.numbered_lines)
     reduced = page.render()
     if not page.rules or len(output.text) - len(reduced) < MIN_SAVED_CHARS:
         return _unreduced(output.text)
@@ -60,12 +63,18 @@ def _omit(page: Page, output: ToolOutput, origin: Origin, shown: ShownLines, lim
         fold_written(page, output)
         if limits.snippets:
             fold_snippet(page)
+    fold_notice(page, shown)
     fold_shown(page, shown, origin, limits, diff=diff)
     match origin.kind:
         case "file" if not failed:
-            show_outline(page, origin.file, limits)
+            show_outline(page, output, origin, shown.asked, limits)
         case "search":
+            if limits.searches is not None:
+                page.protect(first_of_files(page.lines, limits.files, limits.found_per_file))
             clip_long_output(page, limits.searches, errors)
+            if page.has_marks:
+                # They say that the original has more. Otherwise a note says that the lines are grouped.
+                page.note("")
         case "shell" | "listing" | "web" | "other":
             _omit_output(page, origin, limits, errors, diff=diff)
         case "agent":
@@ -90,8 +99,17 @@ def _omit_output(page: Page, origin: Origin, limits: Limits, errors: list[int], 
     if samples and origin.kind != "listing":
         fold_alike(page)
     if origin.kind == "shell":
-        clip = limits.diffs if diff else limits.checks if origin.checks else limits.programs
-        clip_long_output(page, clip, errors)
+        if not diff:
+            page.protect(path_lines(page.lines)[: limits.listed])
+        clip_long_output(page, _clip(origin, limits, diff=diff), errors)
+
+
+def _clip(origin: Origin, limits: Limits, *, diff: bool) -> Clip | None:
+    if diff:
+        return limits.diffs
+    if origin.checks:
+        return limits.checks
+    return limits.tickets if origin.is_ticket else limits.programs
 
 
 def _unreduced(text: str) -> Reduction:

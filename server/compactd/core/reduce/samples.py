@@ -41,6 +41,7 @@ _PATH: Final = LazyPattern(
 """Matches a line with a path and nothing else, as `find`, `git status` and search tools print it."""
 _LONG_LISTING: Final = LazyPattern(r"[-dlbcps][rwxsStT-]{9}[.+@]?\s")
 """Matches a line of `ls -l`."""
+_LONG_LISTING_TYPES: Final = frozenset("-dlbcps")
 
 
 def fold_listing(page: Page) -> None:
@@ -48,7 +49,7 @@ def fold_listing(page: Page) -> None:
     lines = page.lines
     at = 0
     while at < len(lines):
-        folder = _folder(lines[at]) if page.is_free(at) else None
+        folder = _folder(lines[at]) if lines[at] and page.is_free(at) else None
         end = at + 1
         while folder is not None and end < len(lines) and _folder(lines[end]) == folder:
             end += 1
@@ -61,8 +62,10 @@ def fold_listing(page: Page) -> None:
 
 def _folder(line: str) -> str | None:
     """Return the folder of the file that a line lists; None if it lists none."""
-    if _LONG_LISTING.match(line) is not None:
+    if line[:1] in _LONG_LISTING_TYPES and _LONG_LISTING.match(line) is not None:
         return ""
+    if "/" not in line:
+        return None
     found = _PATH.match(line)
     return None if found is None else found["folder"]
 
@@ -104,7 +107,7 @@ def _number(cell: str) -> float | None:
 def fold_alike(page: Page) -> None:
     """Leave out lines that have the shape of many others: messages of a log, findings of a linter. The first
     ones and the last one of each shape stay, and those with an unusual number. O(characters)."""
-    shapes = [message_shape(line) if page.is_free(at) else "" for at, line in enumerate(page.lines)]
+    shapes = [message_shape(line) if line and page.is_free(at) else "" for at, line in enumerate(page.lines)]
     counts = Counter(shapes)
     last = {shape: at for at, shape in enumerate(shapes)}
     common: dict[str, list[int]] = {}

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId
+from compactd.core.reduce.asked_words import AskedWords
 from compactd.core.reduce.calls import written_texts
 from compactd.core.reduce.numbering import plain_lines
 from compactd.core.reduce.output import ToolOutput
@@ -48,6 +49,8 @@ class ShownLines:
     """An index of the tool outputs that the view shows. Not safe to use from two threads at once."""
 
     def __init__(self) -> None:
+        self.asked: Final = AskedWords()
+        """The words of the calls."""
         self._texts: dict[EntryId, list[_Text]] = {}
         self._places: dict[str, list[tuple[_Text, int]]] = {}
         """For each line of at least `MIN_ANCHOR_CHARS`, where it stands, oldest first."""
@@ -56,6 +59,7 @@ class ShownLines:
         """Take the output of an entry, with the text that the view shows for it (the reduced one, if it was
         reduced). Entries are added in the order of the view. O(length).
         """
+        self.asked.add(entry_id, output)
         label, file = _label(output)
         texts = [_Text(entry_id, plain_lines(output.text.split("\n")), label, file)]
         for written in written_texts(output.arguments):
@@ -73,6 +77,7 @@ class ShownLines:
 
     def forget(self, entry_id: EntryId) -> None:
         """Leave out an entry that the view no longer shows, if it is there. O(its length)."""
+        self.asked.forget(entry_id)
         for text in self._texts.pop(entry_id, ()):
             for line in set(text.lines):
                 places = self._places.get(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from re import Match
 from typing import Final
 
 import msgspec
@@ -35,6 +36,15 @@ _TEXT: Final = LazyPattern(rf'"(?:[^"\\\n]|\\[^\n]){{{MAX_TEXT_CHARS},}}+"')
 """Matches a long text in JSON, with its quotes."""
 _TOKEN: Final = LazyPattern(r'"(?:[^"\\]|\\.)*+"|[\[\]{},]')
 """Matches what is needed to find the items of the lists in JSON."""
+_LINK: Final = (
+    r'(?:"(?:(?!html_)\w{0,40}_url|node_id|gravatar_id)"\s{0,4}:\s{0,4}(?:"[^"\\\n]{0,400}"|null)'
+    r'|"_links"\s{0,4}:\s{0,4}\{[^{}]{0,200}(?:\{[^{}]{0,400}\}[^{}]{0,200}){0,12}\}'
+    r'|"reactions"\s{0,4}:\s{0,4}\{[^{}]{0,800}\})'
+)
+_LINKS: Final = LazyPattern(rf"{_LINK}(?:\s{{0,40}},\s{{0,40}}{_LINK})*")
+"""Matches fields in a row that link to other objects, or count reactions to one, as the APIs of GitHub and
+GitLab write them (docs.github.com/rest, 2026-11). `html_url` is for people, so it stays."""
+_LINK_NAME: Final = LazyPattern(r'"(?:\w{0,40}_url|node_id|gravatar_id|_links|reactions)"\s{0,4}:')
 _ESCAPE_AT_END: Final = LazyPattern(r"\\(?:u[0-9a-fA-F]{0,3})?\Z|\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 """Matches an escape sequence that was cut, or half of a surrogate pair."""
 _ESCAPE_CUT: Final = LazyPattern(r"\\(?:u[0-9a-fA-F]{4}|.)")
@@ -59,11 +69,14 @@ def _is_value(text: str) -> bool:
     return True
 
 
-def shorten_json(text: str, entry_id: EntryId, *, lists: bool) -> str:
-    """Return JSON with its long texts shortened, and its long lists if `lists`. It stays JSON: each mark is
-    inside a text, or a text itself. O(characters)."""
+def shorten_json(text: str, entry_id: EntryId, *, lists: bool, links: bool = True) -> str:
+    """Return JSON with its long texts shortened, its long lists if `lists`, and without its runs of fields
+    that are links unless `links`. It stays JSON: each mark is inside a text, or a text itself. O(characters).
+    """
     short = _TEXT.sub(lambda found: _shorten(found[0], entry_id), text)
-    return _shorten_lists(short, entry_id) if lists else short
+    if lists:
+        short = _shorten_lists(short, entry_id)
+    return short if links else _LINKS.sub(lambda found: _without_links(found, entry_id), short)
 
 
 def _shorten(text: str, entry_id: EntryId) -> str:
@@ -82,6 +95,15 @@ def _shorten(text: str, entry_id: EntryId) -> str:
     mark = left_out(tail_at - len(head), "characters left out", entry_id)
     short = f"{head}{mark}{text[tail_at:]}"
     return short if len(short) < len(text) else text
+
+
+def _without_links(found: Match[str], entry_id: EntryId) -> str:
+    """Return a field with a mark instead of fields that are links, if that is shorter."""
+    count = len(_LINK_NAME.findall(found[0]))
+    # The first name stays, so that no name occurs twice.
+    name = found[0][: found[0].index(":")].rstrip()
+    short = f'{name}: "{left_out(count, "fields with links left out", entry_id)}"'
+    return short if len(short) + MIN_GAIN_CHARS < len(found[0]) else found[0]
 
 
 def _shorten_lists(text: str, entry_id: EntryId) -> str:

@@ -63,7 +63,7 @@ def _fold_go_blocks(page: Page) -> None:
     begun: dict[str, int] = {}
     passed = bytearray(len(page.lines))
     for at, line in enumerate(page.lines):
-        if not line.lstrip(" \t").startswith(("=== RUN", "--- ")):
+        if not line or not line.lstrip(" \t").startswith(("=== RUN", "--- ")):
             continue
         found = _GO_RUN.match(line)
         if found is not None:

@@ -40,6 +40,9 @@ def numbered(lines: tuple[str, ...], first: int = 1) -> str:
         ("Grep", {"pattern": "x"}, "search"),
         ("bash", {"command": "cd src && rg -n token"}, "search"),
         ("bash", {"command": "git grep -n token"}, "search"),
+        ("bash", {"command": "grep -A 100 'def total' src/a.py"}, "file"),
+        ("bash", {"command": "grep -n --context=40 total src/a.py"}, "file"),
+        ("bash", {"command": "grep -rn -C 3 total src"}, "search"),
         ("Glob", {"pattern": "*"}, "listing"),
         ("bash", {"command": "find . -name '*.py'"}, "listing"),
         ("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"}, "edit"),
@@ -241,7 +244,8 @@ def test_a_search_names_each_file_once() -> None:
     reduction = reduce(output("\n".join(lines), ("Grep", {"pattern": "call", "-n": True})))
 
     assert reduction.rules == ("grouped",)
-    assert reduction.text.split("\n")[:3] == [
+    assert reduction.text.split("\n")[:4] == [
+        "[… 40 repeated file names left out, expand e41]",
         "src/package/module_0.py:",
         "0:    call_0(value)",
         "1:    call_1(value)",

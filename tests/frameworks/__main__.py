@@ -1,5 +1,5 @@
-"""`python -m tests.frameworks [ARGUMENT ...]`: the types of the adapters, and the tests of this folder with the
-frameworks' own Python.
+"""`python -m tests.frameworks [ARGUMENT ...]`: the types of the adapters, and the tests of this folder with
+the frameworks' own Python.
 
 Runs all tests marked `framework`, unless the arguments for pytest say otherwise.
 """

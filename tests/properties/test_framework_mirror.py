@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactd.integrations.frameworks.engine import Engine, SessionOptions
-from compactd.integrations.frameworks.mirror import Mirror, Setup, ShownMessage, View
+from compactd.integrations.frameworks.history import Setup, ShownMessage, View
+from compactd.integrations.frameworks.mirror import Mirror
 from tests.support.examples import examples
 from tests.support.histories import Said, call, history, result, user, words
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compactd.integrations.frameworks.mirror import History
+from compactd.integrations.frameworks.history import History
 
 Said = dict[str, Any]
 

@@ -13,7 +13,7 @@ from compactd.formats.files.session_file import live_places as in_context
 from compactd.integrations.frameworks.claude_agent_sdk import CompactdSessionStore
 from compactd.integrations.frameworks.claude_agent_sdk.compacted_entries import Conversation
 from compactd.integrations.frameworks.claude_agent_sdk.live_chain import live_places
-from compactd.integrations.frameworks.mirror import ShownMessage
+from compactd.integrations.frameworks.history import ShownMessage
 from tests.frameworks.claude_agent_sdk.test_compacted import KEY, LIMIT, calls_and_results, chain_of, check
 from tests.frameworks.claude_agent_sdk.writing import Entry, Writer
 

@@ -19,8 +19,8 @@ from langchain_core.messages import (
 from msgspec import Raw, json
 
 from compactd.formats.messages.neutral import decode_message
+from compactd.integrations.frameworks.history import ShownMessage
 from compactd.integrations.frameworks.langchain.messages import encode, history_of, shown, tool_texts
-from compactd.integrations.frameworks.mirror import ShownMessage
 from compactd.protocol.messages import Image, Text, Thinking, ToolCall, ToolResult
 
 CALL = {"type": "tool_call", "id": "c1", "name": "read", "args": {"path": "a.py", "lines": [1, 2]}}

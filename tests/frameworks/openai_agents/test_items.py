@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from compactd.core.text.summary_format import LEAD
-from compactd.integrations.frameworks.mirror import ShownMessage
+from compactd.integrations.frameworks.history import ShownMessage
 from compactd.integrations.frameworks.openai_agents.items import Log, encode
 from compactd.integrations.frameworks.openai_agents.views import decode, shown
 

@@ -8,7 +8,7 @@ from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.run import AgentRunResult
 
 from compactd.integrations.frameworks.engine import engine_of
-from compactd.integrations.frameworks.mirror import Setup
+from compactd.integrations.frameworks.history import Setup
 from compactd.integrations.frameworks.pydantic_ai import CompactdCapability, compactd_history_processor
 from compactd.integrations.frameworks.pydantic_ai.messages import units_of
 from compactd.integrations.frameworks.pydantic_ai.shown import shown_history

@@ -21,7 +21,7 @@ from pydantic_ai import messages as pai
 from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 
 from compactd.integrations.frameworks.engine import CompactdWarning, close_engines, engine_of
-from compactd.integrations.frameworks.mirror import Setup
+from compactd.integrations.frameworks.history import Setup
 from compactd.integrations.frameworks.pydantic_ai import CompactdCapability, compactd_history_processor
 from compactd.integrations.frameworks.pydantic_ai.messages import units_of
 from tests.frameworks.pydantic_ai.agents import NO_LIMIT, agent_of, have, is_summary, results, summaries

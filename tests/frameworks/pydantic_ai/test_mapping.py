@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic_ai import messages as pai
 
 from compactd.formats.messages.neutral import decode_message
-from compactd.integrations.frameworks.mirror import ShownMessage
+from compactd.integrations.frameworks.history import ShownMessage
 from compactd.integrations.frameworks.pydantic_ai import archive
 from compactd.integrations.frameworks.pydantic_ai.messages import is_setup, units_of
 from compactd.integrations.frameworks.pydantic_ai.shown import carried_parts, shown_history

@@ -23,7 +23,7 @@ from compactd.integrations.frameworks.engine import (
     close_engines,
     engine_of,
 )
-from compactd.integrations.frameworks.mirror import Setup
+from compactd.integrations.frameworks.history import Setup
 from tests.support.histories import history, turns, user
 
 OPTIONS = SessionOptions("test")
@@ -129,7 +129,7 @@ import os
 import warnings
 
 from compactd.integrations.frameworks.engine import SessionOptions, engine_of
-from compactd.integrations.frameworks.mirror import Setup
+from compactd.integrations.frameworks.history import Setup
 from tests.support.histories import history, turns, user
 
 warnings.simplefilter("error", UserWarning)

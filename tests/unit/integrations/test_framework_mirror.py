@@ -12,7 +12,9 @@ import pytest
 
 from compactd.client import RpcError
 from compactd.integrations.frameworks.engine import CompactdWarning, Engine, SessionOptions
-from compactd.integrations.frameworks.mirror import History, Mirror, Setup, View, summary_of
+from compactd.integrations.frameworks.history import History, Setup, View
+from compactd.integrations.frameworks.mirror import Mirror
+from compactd.integrations.frameworks.summary import summary_of
 from compactd.protocol.wire import RequestError
 from tests.support.histories import Said, call, history, result, turns, user, words
 
@@ -171,7 +173,8 @@ def test_a_session_of_another_process_is_copied_in_memory(engine: Engine) -> Non
 def test_a_killed_daemon_is_started_again_between_any_two_steps(engine: Engine) -> None:
     mirror = engine.mirror("test:1", OPTIONS)
     messages = [user("Read the files.")]
-    for number in range(3):
+    # The client starts a daemon again three times a minute; the engine then begins with a new client.
+    for number in range(6):
         prepared(mirror, messages)
         os.kill(engine.demand(lambda client: client.pid), signal.SIGKILL)
         messages += turns([number])
@@ -327,3 +330,35 @@ def test_an_adapter_that_cannot_read_a_message_does_not_stop_the_agent(engine: E
     assert "no attribute 'content'" in str(caught[0].message)
     # The next conversation is served.
     assert prepared(engine.mirror("test:2", OPTIONS), [user("Hi.")]).is_whole
+
+
+def test_recall_finds_the_one_that_is_meant_and_not_what_it_said_before(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    messages = [user("Weigh the parts.")]
+    for number in range(1, 41):
+        text = f"part {number} is here\nthe seal code of part {number} is S-{number * 7919}"
+        messages += [call(f"c{number}"), result(f"c{number}", text)]
+    prepared(mirror, messages, Setup(context_window=100_000))
+    found = mirror.recall("seal code of part 3", ())
+    assert found.split("\n[")[1].endswith(f"S-{3 * 7919}\n")
+    messages += [
+        {"role": "assistant", "content": [{**call("r1")["content"][0], "name": "recall"}]},
+        {"role": "tool", "content": [{**result("r1", found)["content"][0], "name": "recall"}]},
+    ]
+    prepared(mirror, messages, Setup(context_window=100_000))
+    assert "(tool) (tool)" not in mirror.recall("seal code of part 3", ())
+
+
+@pytest.mark.parametrize("name", ["x" * 10_000, "line\nbreak\0", "", "half \udc80 of a pair"])
+def test_any_id_of_a_framework_names_a_session(engine: Engine, name: str) -> None:
+    mirror = engine.mirror(f"test:{name}", OPTIONS)
+    assert prepared(mirror, [user("Hi.")]).is_whole
+    assert engine.mirror(f"test:{name}", OPTIONS) is mirror
+    assert engine.mirror(f"test:{name}x", OPTIONS) is not mirror
+
+
+def test_half_of_a_surrogate_pair_does_not_stop_an_agent(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    view = mirror.prepare(History(["a"], lambda _: user("half \udc80 of a pair")), SETUP)
+    assert view is not None
+    assert stored(engine, "test:1") == ["half ? of a pair"]

@@ -12,6 +12,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,6 +33,8 @@ MAX_SESSIONS = 256
 """The most sessions that are open in one process. The one that was used longest ago is closed; it is opened
 again when it is needed.
 """
+MAX_ID_CHARS = 200
+"""The most characters of a session's id. The daemon takes 256, and a mirror adds some."""
 _HURRY_S = 0.5
 
 
@@ -75,13 +78,15 @@ class Engine:
         self._mirrors: OrderedDict[str, Mirror] = OrderedDict()
         self._paused_until = 0.0
         self._is_warned = False
+        self._has_answered = False
 
     def mirror(self, session_id: str, options: SessionOptions) -> Mirror:
         """Return the mirror of the conversation `session_id`. `options` matter only if it is new. Starts
-        nothing.
+        nothing. An id that is too long for a session, or has control characters, is shortened.
         """
         from compactd.integrations.frameworks.mirror import Mirror
 
+        session_id = valid_id(session_id)
         with self._lock:
             mirror = self._mirrors.get(session_id)
             if mirror is None:
@@ -100,7 +105,7 @@ class Engine:
         """
         if monotonic() < self._paused_until:
             return None
-        return self.guard(lambda: work(self._started()), tested)
+        return self.guard(lambda: self._served(work), tested)
 
     def guard(self, work: Callable[[], T], tested: str = "") -> T | None:
         """Return the result of `work` like `attempt`, for work of an adapter that may need no daemon."""
@@ -114,7 +119,7 @@ class Engine:
         """Return the result of `work` like `attempt`, but let its errors through: for what a person asked
         for. Raise `DaemonGone`, `RpcError` or `TimeoutError`.
         """
-        return work(self._started())
+        return self._served(work)
 
     def start_soon(self) -> None:
         """Start the daemon in the background, so that the first model request does not wait for it."""
@@ -133,6 +138,28 @@ class Engine:
         """Forget the daemon without stopping it: it belongs to the process that this one was forked from."""
         if self._client is not None:
             self._client.abandon()
+
+    def _served(self, work: Callable[[Client], T]) -> T:
+        """Do `work`. If the daemon died too often for the client to start it again, but has answered before,
+        do it once more with a new client.
+        """
+        client = self._started()
+        try:
+            result = work(client)
+        except DaemonGone:
+            if not self._has_answered:
+                raise
+            self._drop(client)
+            result = work(self._started())
+        self._has_answered = True
+        return result
+
+    def _drop(self, client: Client) -> None:
+        with self._lock:
+            if self._client is not client:
+                return
+            self._client, self._has_answered = None, False
+        client.close(_HURRY_S)
 
     def _start_quietly(self) -> None:
         # If it fails, the next request tries again and warns.
@@ -166,6 +193,16 @@ class Engine:
 
 def _ignore(_event: object) -> None:
     """Events are not needed: answers say all that an adapter shows."""
+
+
+def valid_id(session_id: str) -> str:
+    """Return a framework's id as a session's: at most 256 characters, none of them a control character. Two
+    ids stay two. An id that is valid stays as it is.
+    """
+    if 0 < len(session_id) <= MAX_ID_CHARS and session_id.isprintable():
+        return session_id
+    shown = "".join(char if char.isprintable() else " " for char in session_id[: MAX_ID_CHARS // 2])
+    return f"{shown}…{blake2b(session_id.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
 _engines: dict[tuple[str, ...] | None, Engine] = {}

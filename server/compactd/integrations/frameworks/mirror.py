@@ -3,9 +3,6 @@
 Before each model request, the framework's adapter gives the whole history. What is new is appended. If older
 messages were changed or removed, the session goes back to the last message that is still the same, and
 continues from there on a new branch; the old branch stays in the journal.
-
-A message's id is a digest of the message and all that came before it. So the same history has the same ids in
-every process, and two histories have the same ids up to their first difference.
 """
 
 from __future__ import annotations
@@ -13,17 +10,22 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.client import Client, Interrupted, Json, RpcError
 from compactd.integrations.frameworks import recall
-from compactd.integrations.frameworks.engine import CALL_S, SessionOptions
-from compactd.protocol.messages import CompactionResult
+from compactd.integrations.frameworks.engine import CALL_S, SessionOptions, valid_id
+from compactd.integrations.frameworks.history import (
+    Encoded,
+    History,
+    Setup,
+    ShownMessage,
+    View,
+    common_length,
+)
 from compactd.protocol.wire import (
     AppendResult,
     EndResult,
@@ -44,70 +46,6 @@ MAX_BATCH = 4_000_000
 
 _SESSION_NOT_FOUND = 1001
 _CANNOT_FIT = 1008
-
-NeutralMessage = dict[str, Any]
-"""A message in the protocol's neutral form, without an id."""
-
-
-class ShownMessage(Struct, frozen=True):
-    """A message of the view that the history does not have in this form: a summary, or a changed message."""
-
-    role: str
-    content: Raw
-    """A string or blocks, in the neutral form."""
-    index: int | None = None
-    """The message of the history that it replaces; None if it replaces none."""
-    is_summary: bool = False
-
-    def blocks(self) -> list[dict[str, Any]]:
-        """Return the content as blocks. O(length)."""
-        content = msgspec.json.decode(self.content)
-        return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """All messages of a conversation, oldest first, as an adapter reads them."""
-
-    keys: Sequence[Hashable]
-    """For each message, a value that is equal as long as the message says the same."""
-    encode: Callable[[int], NeutralMessage]
-    """Returns the message at an index in the neutral form. Called for new messages only. A `usage` in it is
-    the provider's report on the request that this message answers.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a model request contains in addition to its messages."""
-
-    model: str | None = None
-    """`provider/id`; None if it is not known."""
-    context_window: int | None = None
-    """The window in tokens; None: the daemon looks it up."""
-    fallback_window: int | None = None
-    """The window in tokens that counts if the daemon does not know the model."""
-    system_prompt: str = ""
-    tools_key: Hashable = ()
-    """A value that is equal as long as the tools are the same."""
-    tools: Callable[[], Sequence[Json]] = field(default=tuple, compare=False)
-    """Returns the tools, in any format that `session/start` takes. Called if they changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What the next model request shall contain."""
-
-    items: Sequence[int | ShownMessage]
-    """Its messages: indices of the history for those that stay as they are."""
-    is_whole: bool
-    """True if the items are the whole history, unchanged."""
-    max_output_tokens: int | None = None
-    """The most output tokens that the request may ask for; None if that is not known."""
-    is_compacted: bool = False
-    """False if no compaction, prune or branch has changed what the session shows. What the items lack then is
-    only what providers reject, such as an empty message.
-    """
 
 
 class Mirror:
@@ -305,7 +243,7 @@ class Mirror:
             "working_dir": options.working_dir or os.getcwd(),  # noqa: PTH109 - a text for the wire
             "compaction": options.compaction,
             "durability": "os",
-            "parent_session_id": options.parent_session_id,
+            "parent_session_id": options.parent_session_id and valid_id(options.parent_session_id),
             "client": {"name": options.client, "version": "1"},
         }
         given = {"session_id": session_id, "persist": options.persist, **about}
@@ -366,10 +304,10 @@ class Mirror:
         if self._session is None:
             self._open(client, self.name, setup)
         self._configure(client, setup)
-        same = _common(self._keys, history.keys)
+        same = common_length(self._keys, history.keys)
         if same == len(history.keys) == len(self._keys):
             return
-        new = _Encoded.of(history, same, self._ids[same - 1] if same else "")
+        new = Encoded.of(history, same, self._ids[same - 1] if same else "")
         ids = [*self._ids[:same], *new.ids]
         if ids:
             self._choose_session(client, ids[0], setup)
@@ -405,7 +343,7 @@ class Mirror:
         self._leaf = ids[stored - 1]
         self._items, self._is_begun, self._has_pending_calls = None, False, False
 
-    def _append(self, client: Client, new: _Encoded) -> None:
+    def _append(self, client: Client, new: Encoded) -> None:
         messages = list(zip(new.ids, new.messages, new.roles, new.usages, strict=True))
         if self._is_begun and messages and messages[0][2] == "assistant":
             # The answer to the last request, and the results of its tools.
@@ -492,32 +430,6 @@ class Mirror:
         return items
 
 
-def summary_of(client: Client, history: History, name: str, target_tokens: int | None = None) -> str:
-    """Return a summary of a whole history, made in a session that is not stored. Asks no model. O(text).
-
-    `name`: the framework's. `target_tokens`: the length of the summary, about.
-    """
-    about = {"persist": False, "client": {"name": name, "version": "1"}}
-    session = client.ask("session/start", about, StartResult, timeout_s=CALL_S).session_id
-    try:
-        messages = [history.encode(index) for index in range(len(history.keys))]
-        # A compaction leaves the newest message out.
-        messages.append({"role": "user", "content": "Go on."})
-        client.session_append(session_id=session, messages=messages)
-        done = client.ask(
-            "session/compact",
-            {"session_id": session, "keep_messages": 1, "force": True, "strategy": "extract"},
-            CompactionResult,
-        )
-        parts = [done.summary]
-        if done.pinned_entry_ids:
-            pinned = client.session_expand(session_id=session, entry_ids=done.pinned_entry_ids, quoted=True)
-            parts += ["## Kept word for word", *(str(entry.quoted) for entry in pinned.entries)]
-        return "\n\n".join(parts)
-    finally:
-        client.session_close(session_id=session, timeout_s=CALL_S)
-
-
 class _Meta(Struct, frozen=True):
     type: str | None = None
 
@@ -541,55 +453,3 @@ class _HistoryEntry(Struct, frozen=True):
 
 class _HistoryPage(Struct, frozen=True):
     entries: list[_HistoryEntry]
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
-    """Messages of a history from the index `start` on, as they are sent."""
-
-    start: int
-    ids: list[str]
-    messages: list[bytes]
-    roles: list[str]
-    usages: list[Json]
-
-    @staticmethod
-    def of(history: History, start: int, before: str) -> _Encoded:
-        """Encode the messages from `start` on. `before`: the id of the message before them. O(their text)."""
-        new = _Encoded(start, [], [], [], [])
-        for index in range(start, len(history.keys)):
-            neutral = history.encode(index)
-            new.usages.append(neutral.pop("usage", None))
-            new.roles.append(str(neutral["role"]))
-            body = msgspec.json.encode(neutral, enc_hook=_plain)
-            digest = blake2b(before.encode(), digest_size=12)
-            digest.update(body)
-            before = digest.hexdigest()
-            new.ids.append(before)
-            new.messages.append(body)
-        return new
-
-    def from_index(self, index: int) -> _Encoded:
-        """Return the messages from `index` of the history on."""
-        at = max(0, index - self.start)
-        return _Encoded(index, self.ids[at:], self.messages[at:], self.roles[at:], self.usages[at:])
-
-
-def _content_bytes(history: History, index: int) -> bytes:
-    return msgspec.json.encode(history.encode(index)["content"], enc_hook=_plain)
-
-
-def _plain(value: object) -> str:
-    """Return a value that JSON cannot hold as text. Frameworks have subclasses of `str`."""
-    return str(value)
-
-
-def _common(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
-    """Return how many keys at the beginning are equal. O(keys)."""
-    count = len(old)
-    if count <= len(new) and old == new[:count]:
-        return count
-    for index, (one, other) in enumerate(zip(old, new, strict=False)):
-        if one != other:
-            return index
-    return min(len(old), len(new))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from compactd.client import Client
 from compactd.integrations.frameworks.engine import CALL_S
-from compactd.integrations.mcp.recall_text import excerpt, one_line_id, recall_record
+from compactd.integrations.mcp.recall_text import RecallRecord, excerpt, one_line_id, recall_record
+from compactd.protocol.wire import Original
+
+Found = tuple[Original, RecallRecord]
 
 NAME = "recall"
 DESCRIPTION = (
@@ -21,6 +25,11 @@ ENTRY_IDS = "Ids from an earlier answer or from a mark, to read whole."
 UNREACHABLE = "The record of this conversation cannot be read now. Go on with what you have."
 
 MAX_HITS = 8
+MAX_WORDS = 8
+MAX_SEARCHED = 200
+"""The most messages that the search for one word returns."""
+MAX_READ = 40
+"""The most messages that are compared with the whole query."""
 MAX_CHARS = 8_000
 """The most characters of one answer, about."""
 _MIN_CHARS = 400
@@ -31,24 +40,21 @@ _DATA = (
 
 
 def answer(client: Client, session_id: str, query: str, entry_ids: Sequence[str]) -> str:
-    """Return the messages `entry_ids`, or parts of those that contain all of `query`, or else its words.
-    Every line that a tool wrote is marked. O(text of the session).
+    """Return the messages `entry_ids`, or parts of those that say most of `query`. Every line that a tool
+    wrote is marked. O(text of the session).
     """
-    wanted = list(entry_ids[:MAX_HITS])
-    words = query.casefold().split()
-    if not wanted:
-        if not words:
-            return "Give `query` or `entry_ids`."
-        wanted = _found(client, session_id, query, words)
-        if not wanted:
-            return (
-                f"Nothing in this conversation contains {one_line_id(repr(query))}. Try fewer or other words."
-            )
-    entries = client.session_expand(session_id=session_id, entry_ids=wanted, timeout_s=CALL_S).entries
-    each = MAX_CHARS // max(1, len(entries))
+    words = list(dict.fromkeys(query.casefold().split()))[:MAX_WORDS]
+    if entry_ids:
+        found = _expanded(client, session_id, entry_ids[:MAX_HITS])
+    elif words:
+        found = _found(client, session_id, " ".join(query.split()).casefold(), words)
+    else:
+        return "Give `query` or `entry_ids`."
+    if not found:
+        return f"Nothing in this conversation contains {one_line_id(repr(query))}. Try fewer or other words."
+    each = MAX_CHARS // len(found)
     lines = [_DATA]
-    for entry in entries:
-        stored = recall_record(bytes(entry.message))
+    for entry, stored in found:
         text, hidden = excerpt(stored, words, each if entry_ids else max(_MIN_CHARS, each // 2))
         more = f"\n({hidden:,} more characters)" if hidden else ""
         whole = ", ".join(map(one_line_id, entry.originals or ()))
@@ -57,15 +63,33 @@ def answer(client: Client, session_id: str, query: str, entry_ids: Sequence[str]
     return "\n".join(lines)
 
 
-def _found(client: Client, session_id: str, query: str, words: Sequence[str]) -> list[str]:
-    """Return the entries that contain the whole query; if there are none, those with most of its words."""
-    counts: dict[str, int] = {}
-    for phrase in dict.fromkeys((query.strip(), *words)):
+def _found(client: Client, session_id: str, query: str, words: Sequence[str]) -> list[Found]:
+    """Return the messages that say most of the query, best first. What was looked up earlier is left out: it
+    would only repeat other messages.
+    """
+    scores: dict[str, float] = {}
+    for phrase in dict.fromkeys((query, *words)):
         hits = client.session_search(
-            query=phrase, session_id=session_id, limit=4 * MAX_HITS, timeout_s=CALL_S
+            query=phrase, session_id=session_id, limit=MAX_SEARCHED, timeout_s=CALL_S
         ).hits
         for hit in hits:
-            counts[hit.entry_id] = counts.get(hit.entry_id, 0) + (
-                len(words) if phrase == query.strip() else 1
-            )
-    return sorted(counts, key=lambda entry_id: -counts[entry_id])[:MAX_HITS]
+            # A phrase that few messages contain says more about the place.
+            scores[hit.entry_id] = scores.get(hit.entry_id, 0.0) + 1 / (1 + len(hits)) ** 0.5
+    best = sorted(scores, key=lambda entry_id: -scores[entry_id])[:MAX_READ]
+    whole = [re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)") for phrase in (query, *words)]
+
+    def rank(each: Found) -> tuple[bool, int, float]:
+        text = each[1].text.casefold()
+        said = sum(pattern.search(text) is not None for pattern in whole)
+        return each[1].text.startswith(_DATA), -said, -scores[each[0].entry_id]
+
+    return sorted((each for each in _expanded(client, session_id, best) if not each[1].is_lookup), key=rank)[
+        :MAX_HITS
+    ]
+
+
+def _expanded(client: Client, session_id: str, entry_ids: Sequence[str]) -> list[Found]:
+    if not entry_ids:
+        return []
+    entries = client.session_expand(session_id=session_id, entry_ids=entry_ids, timeout_s=CALL_S).entries
+    return [(entry, recall_record(bytes(entry.message))) for entry in entries]

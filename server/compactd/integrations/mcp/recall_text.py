@@ -17,9 +17,11 @@ from compactd.protocol.messages import Message, ToolCall, ToolResult
 TOKEN_CHARS = 4
 """Characters per token. It is enough that the budgets of answers are approximate."""
 MAX_RECALL_ID_CHARS = 200
-_OWN_TOOL_NAME = re.compile(r"(?:(?:mcp_{1,2})?compactd[_./:]{1,2})?(?:search_history|expand|context_state)")
+_OWN_TOOL_NAME = re.compile(
+    r"(?:(?:mcp_{1,2})?compactd[_./:]{1,2})?(?:search_history|expand|context_state)|recall"
+)
 """A pattern for the names that clients give to the tools of a server called `compactd`, e.g.
-`mcp__compactd__search_history`.
+`mcp__compactd__search_history`, and for the tool of the adapters for frameworks.
 """
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9_./@-]")
 

@@ -27,7 +27,7 @@ from compactd.integrations.frameworks.claude_agent_sdk.live_chain import (
     is_message,
 )
 from compactd.integrations.frameworks.claude_agent_sdk.transcript import uuid_of
-from compactd.integrations.frameworks.mirror import ShownMessage
+from compactd.integrations.frameworks.history import ShownMessage
 from compactd.protocol.messages import Message, Meta
 
 _COPIED: Final = ("timestamp", "cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint")

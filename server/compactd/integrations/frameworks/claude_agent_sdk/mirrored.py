@@ -23,7 +23,8 @@ from compactd.formats.files.session_file import SessionFile, live_places
 from compactd.integrations.frameworks.claude_agent_sdk import live_chain
 from compactd.integrations.frameworks.claude_agent_sdk.compacted_entries import Conversation
 from compactd.integrations.frameworks.engine import CompactdWarning, Engine, SessionOptions, engine_of
-from compactd.integrations.frameworks.mirror import History, Mirror, NeutralMessage, Setup
+from compactd.integrations.frameworks.history import History, NeutralMessage, Setup
+from compactd.integrations.frameworks.mirror import Mirror
 from compactd.storage import files
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from compactd.integrations.frameworks.mirror import History, NeutralMessage, ShownMessage
+from compactd.integrations.frameworks.history import History, NeutralMessage, ShownMessage
 
 TESTED = "langchain 1.5, langchain-core 1.8"
 """The versions that the tests run with."""

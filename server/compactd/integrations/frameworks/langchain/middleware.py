@@ -26,8 +26,9 @@ from compactd.client import Json
 from compactd.integrations.frameworks import recall
 from compactd.integrations.frameworks.engine import Engine, SessionOptions, engine_of
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS, request_error
+from compactd.integrations.frameworks.history import Setup
 from compactd.integrations.frameworks.langchain import messages as mapping
-from compactd.integrations.frameworks.mirror import Mirror, Setup
+from compactd.integrations.frameworks.mirror import Mirror
 from compactd.protocol.wire import ErrorResult
 
 Reduce = Literal["off", "observe", "light", "default", "strong"]

@@ -9,7 +9,7 @@ from langchain_core.messages.utils import get_buffer_string
 
 from compactd.integrations.frameworks.engine import engine_of
 from compactd.integrations.frameworks.langchain import messages as mapping
-from compactd.integrations.frameworks.mirror import summary_of
+from compactd.integrations.frameworks.summary import summary_of
 
 _CLIENT = "langchain"
 

@@ -16,9 +16,10 @@ from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
 
-from compactd.integrations.frameworks.engine import Engine, SessionOptions, engine_of
+from compactd.integrations.frameworks.engine import Engine, SessionOptions, engine_of, valid_id
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS, request_error
-from compactd.integrations.frameworks.mirror import Mirror, Setup, ShownMessage
+from compactd.integrations.frameworks.history import Setup, ShownMessage
+from compactd.integrations.frameworks.mirror import Mirror
 from compactd.integrations.frameworks.openai_agents.items import Item, Log, as_sent, fields_of, is_summary
 from compactd.integrations.frameworks.openai_agents.store import NOTHING, FileStore, Stored
 from compactd.integrations.frameworks.openai_agents.views import shown
@@ -30,7 +31,6 @@ are then recognised no more, and it is read from its store again.
 """
 _MAX_KNOWN = 4
 """How many views, and how many requests, are recognised: as many agents may use a conversation at once."""
-_MAX_ID = 200
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,10 @@ class Options:
     def conversation(self) -> Conversation:
         """Return this process's conversation with the session id; without one, a new conversation."""
         if self.session_id is not None:
-            return conversation(f"{CLIENT}:{_daemons(self.session_id)}", self)
+            return conversation(valid_id(f"{CLIENT}:{self.session_id}"), self)
         return Conversation(
             f"{CLIENT}:run:{uuid4().hex}", replace(self, session=replace(self.session, persist=False))
         )
-
-
-def _daemons(session_id: str) -> str:
-    """Return a session id in the form that the daemon takes: short and without control characters."""
-    if len(session_id) <= _MAX_ID and session_id.isprintable():
-        return session_id
-    shown = "".join(char if char.isprintable() else " " for char in session_id[: _MAX_ID // 2])
-    return f"{shown}…{blake2b(session_id.encode(), digest_size=8).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from agents.run_config import CallModelData, CallModelInputFilter, ModelInputDat
 
 from compactd.client import Json
 from compactd.integrations.frameworks.engine import SessionOptions, engine_of
-from compactd.integrations.frameworks.mirror import Setup
+from compactd.integrations.frameworks.history import Setup
 from compactd.integrations.frameworks.openai_agents.conversation import CLIENT, Options, Request
 from compactd.integrations.frameworks.openai_agents.items import frozen, is_continuation
 

@@ -16,7 +16,7 @@ import msgspec
 
 from compactd.core.text.summary_format import LEAD
 from compactd.formats.messages.provenance import RESPONSES
-from compactd.integrations.frameworks.mirror import History, NeutralMessage
+from compactd.integrations.frameworks.history import History, NeutralMessage
 
 Item = Any
 """An input item: a dictionary, or a pydantic model of the SDK's."""

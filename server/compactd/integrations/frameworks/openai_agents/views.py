@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactd.integrations.frameworks.mirror import ShownMessage
+from compactd.integrations.frameworks.history import ShownMessage
 from compactd.integrations.frameworks.openai_agents.items import Item, Log, call_id_of, fields_of, said_by
 
 _TEXT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})

@@ -17,7 +17,8 @@ from compactd.client import Json
 from compactd.integrations.frameworks import recall
 from compactd.integrations.frameworks.engine import engine_of
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS
-from compactd.integrations.frameworks.mirror import Mirror, View
+from compactd.integrations.frameworks.history import View
+from compactd.integrations.frameworks.mirror import Mirror
 from compactd.integrations.frameworks.pydantic_ai import archive, versions
 from compactd.integrations.frameworks.pydantic_ai.errors import request_error
 from compactd.integrations.frameworks.pydantic_ai.messages import Units, units_of

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pydantic_ai import messages as pai
 
 from compactd.client import Json
-from compactd.integrations.frameworks.mirror import History, NeutralMessage
+from compactd.integrations.frameworks.history import History, NeutralMessage
 from compactd.integrations.frameworks.pydantic_ai.blocks import (
     json_text,
     opaque,

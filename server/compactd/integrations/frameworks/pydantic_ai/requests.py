@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic_ai import messages as pai
 
 from compactd.client import Json
-from compactd.integrations.frameworks.mirror import Setup
+from compactd.integrations.frameworks.history import Setup
 from compactd.integrations.frameworks.pydantic_ai.blocks import json_text
 from compactd.integrations.frameworks.pydantic_ai.messages import opening_text
 

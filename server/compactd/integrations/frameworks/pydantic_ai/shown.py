@@ -10,7 +10,7 @@ import msgspec
 from pydantic_ai import messages as pai
 
 from compactd.client import Json
-from compactd.integrations.frameworks.mirror import ShownMessage
+from compactd.integrations.frameworks.history import ShownMessage
 from compactd.integrations.frameworks.pydantic_ai.blocks import (
     Block,
     json_text,

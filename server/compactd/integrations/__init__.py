@@ -1,1 +1,3 @@
-"""Integrations with agents and editors: hooks, an MCP server and ACP. Each is a client of the daemon."""
+"""Integrations with agents, editors and frameworks: hooks, an MCP server, ACP and adapters. Each is a client
+of the daemon.
+"""

@@ -36,18 +36,24 @@ def _key(message: BaseMessage) -> Hashable:
     """Return a value that is equal for messages which say the same. The id is left out, because LangGraph
     gives it later.
     """
-    content = message.content if isinstance(message.content, str) else _frozen(message.content)
+    content = message.content
+    said: Hashable = content if isinstance(content, str) else _frozen(content)
     extra = _frozen(message.additional_kwargs) if message.additional_kwargs else None
-    if isinstance(message, AIMessage):
-        calls = _frozen(message.tool_calls) if message.tool_calls else None
-        invalid = _frozen(message.invalid_tool_calls) if message.invalid_tool_calls else None
-        return ("ai", content, extra, calls, invalid)
     if isinstance(message, ToolMessage):
-        return ("tool", content, extra, message.tool_call_id, message.status)
-    return (message.type, content, extra, message.name)
+        return ("tool", said, extra, message.tool_call_id, message.status)
+    if isinstance(message, AIMessage):
+        calls = tuple([(each["id"], each["name"], _frozen(each["args"])) for each in message.tool_calls])
+        invalid = _frozen(message.invalid_tool_calls) if message.invalid_tool_calls else None
+        return ("ai", said, extra, calls, invalid)
+    return (message.type, said, extra, message.name)
 
 
 def _frozen(value: Any) -> Hashable:
+    kind = type(value)
+    if kind is str or kind is int:
+        return value
+    if kind is bool or kind is float:
+        return repr(value)  # True, 1 and 1.0 are equal
     if isinstance(value, dict):
         return tuple([(key, _frozen(each)) for key, each in value.items()])
     if isinstance(value, list | tuple):

@@ -48,11 +48,10 @@ def _key(message: BaseMessage) -> Hashable:
     return (message.type, said, extra, message.name)
 
 
-def _frozen(value: Any) -> Hashable:
-    kind = type(value)
-    if kind is str or kind is int:
+def _frozen(value: object) -> Hashable:
+    if type(value) is str or type(value) is int:
         return value
-    if kind is bool or kind is float:
+    if isinstance(value, bool | float):
         return repr(value)  # True, 1 and 1.0 are equal
     if isinstance(value, dict):
         return tuple([(key, _frozen(each)) for key, each in value.items()])

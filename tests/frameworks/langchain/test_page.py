@@ -10,7 +10,7 @@ from pathlib import Path
 
 from langchain_core.messages import AIMessage
 
-from compactd.integrations.frameworks.langchain import messages
+from compactd.integrations.frameworks.langchain.versions import TESTED
 from tests.frameworks.langchain.agents import Scripted
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,4 +36,4 @@ def test_the_versions_of_the_page_are_those_of_the_tests() -> None:
     for package in ("langchain", "langchain-core", "langgraph", "deepagents"):
         series = ".".join(version(package).split(".")[:2])
         assert f"{package} {series}" in PAGE
-    assert messages.TESTED in PAGE
+    assert TESTED in PAGE

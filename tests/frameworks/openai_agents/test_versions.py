@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import agents
 import agents.run_config
 
-from compactd.integrations.frameworks.openai_agents.versions import check, lacks
+from compactd.integrations.frameworks.openai_agents.versions import SDK, lacks
 
 
 def test_the_installed_sdk_has_all_that_the_adapter_uses() -> None:
-    check()
+    SDK.check()
     assert list(lacks(agents)) == []
 
 

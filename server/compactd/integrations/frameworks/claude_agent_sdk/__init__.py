@@ -10,9 +10,9 @@ daemon; its session is made from the file, so losing it loses nothing.
 
 from __future__ import annotations
 
-from compactd.integrations.frameworks.claude_agent_sdk.versions import check
+from compactd.integrations.frameworks.claude_agent_sdk.versions import SDK
 
-check()
+SDK.check()
 
 from compactd.integrations.frameworks.claude_agent_sdk.store import CompactdSessionStore  # noqa: E402 - after `check`
 

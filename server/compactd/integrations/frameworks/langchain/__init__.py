@@ -9,14 +9,13 @@ gives the model a tool to look up the rest. `compactd_summarizer` only writes th
 
 from __future__ import annotations
 
-try:
-    import langchain.agents.middleware  # noqa: F401 - tells that the framework is there
-except ImportError as error:
-    raise ImportError(
-        "compactd.integrations.frameworks.langchain needs LangChain 1.x: pip install 'compactd[langchain]'"
-    ) from error
+from compactd.integrations.frameworks.langchain.versions import LANGCHAIN
 
-from compactd.integrations.frameworks.langchain.middleware import CompactdMiddleware
-from compactd.integrations.frameworks.langchain.summarizer import compactd_summarizer
+LANGCHAIN.check()
+
+from compactd.integrations.frameworks.langchain.middleware import (  # noqa: E402 - after the check
+    CompactdMiddleware,
+)
+from compactd.integrations.frameworks.langchain.summarizer import compactd_summarizer  # noqa: E402
 
 __all__ = ["CompactdMiddleware", "compactd_summarizer"]

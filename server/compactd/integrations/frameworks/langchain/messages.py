@@ -18,9 +18,6 @@ from langchain_core.messages import (
 
 from compactd.integrations.frameworks.history import History, NeutralMessage, ShownMessage
 
-TESTED = "langchain 1.5, langchain-core 1.8"
-"""The versions that the tests run with."""
-
 _SUMMARY_MARK = {"lc_source": "summarization"}
 """What LangChain's own middleware puts into the message that contains a summary."""
 

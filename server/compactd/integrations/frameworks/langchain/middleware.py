@@ -28,6 +28,7 @@ from compactd.integrations.frameworks.engine import Engine, SessionOptions, engi
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS, request_error
 from compactd.integrations.frameworks.history import Setup
 from compactd.integrations.frameworks.langchain import messages as mapping
+from compactd.integrations.frameworks.langchain.versions import TESTED
 from compactd.integrations.frameworks.mirror import Mirror
 from compactd.protocol.wire import ErrorResult
 
@@ -102,7 +103,7 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         super().__init__()
         session = SessionOptions(
             _CLIENT,
-            mapping.TESTED,
+            TESTED,
             context_window=context_window,
             compaction=None if compaction is None else dict(compaction),
             working_dir=working_dir,
@@ -173,7 +174,7 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         messages = state["messages"]
         if messages:
             mirror = self._mirror(messages, runtime)
-            self._engine().guard(lambda: mirror.record(mapping.history_of(messages)), mapping.TESTED)
+            self._engine().guard(lambda: mirror.record(mapping.history_of(messages)), TESTED)
 
     # --- tool outputs -----------------------------------------------------------------------------------
 
@@ -279,7 +280,7 @@ class _ModelCall:
         if self.max_tokens is not None:
             settings = {**request.model_settings, "max_tokens": self.max_tokens}
             request = request.override(model_settings=settings)
-        messages = self.engine.guard(self._chosen, mapping.TESTED)
+        messages = self.engine.guard(self._chosen, TESTED)
         return request if messages is None else request.override(messages=messages)
 
     def _chosen(self) -> list[AnyMessage] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from compactd.integrations.frameworks.openai_agents import versions
 
-versions.check()
+versions.SDK.check()
 
 from compactd.integrations.frameworks.openai_agents.filter import (  # noqa: E402 - after the check
     compactd_input_filter,

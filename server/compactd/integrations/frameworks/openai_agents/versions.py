@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import inspect
 from collections.abc import Iterator
+
+from compactd.integrations.frameworks.versions import Framework, parameters
 
 TESTED = "openai-agents 0.24"
 """The versions that the tests run with."""
 
-
-def check() -> None:
-    """Raise `ImportError`, which says what to do, if the SDK is missing or lacks what this adapter uses."""
-    try:
-        import agents
-        import agents.run_config
-    except ImportError as error:
-        raise ImportError(
-            f"compactd.integrations.frameworks.openai_agents needs {TESTED}: "
-            "pip install 'compactd[openai-agents]'"
-        ) from error
-    missing = list(lacks(agents))
-    if missing:
-        raise ImportError(
-            f"openai-agents {importlib.metadata.version('openai-agents')} has no {', '.join(missing)}. "
-            f"compactd was tested with {TESTED}: pip install 'openai-agents~=0.24.0', or a newer compactd"
-        )
+_REQUEST = ("system_instructions", "input", "model_settings", "tools", "handoffs")
 
 
 def lacks(agents: object) -> Iterator[str]:
@@ -43,10 +27,12 @@ def lacks(agents: object) -> Iterator[str]:
         )
         yield from (f"`{owner}.{name}`" for name in names if name not in fields)
     for owner, method, names in (
-        ("Model", "get_response", ("system_instructions", "input", "model_settings", "tools", "handoffs")),
-        ("Model", "stream_response", ("system_instructions", "input", "model_settings", "tools", "handoffs")),
+        ("Model", "get_response", _REQUEST),
+        ("Model", "stream_response", _REQUEST),
         ("ModelProvider", "get_model", ("model_name",)),
     ):
-        function = getattr(getattr(agents, owner, None), method, None)
-        given = inspect.signature(function).parameters if callable(function) else {}
+        given = parameters(getattr(getattr(agents, owner, None), method, None))
         yield from (f"parameter `{name}` of `{owner}.{method}`" for name in names if name not in given)
+
+
+SDK = Framework("openai-agents", "openai-agents", TESTED, ("agents", "agents.run_config"), lacks)

@@ -197,3 +197,11 @@ def _is_running(pid: int) -> bool:
         return False
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_setting_that_does_not_exist_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"there is no setting 'summarizer'; docs/settings.md"):
+        SessionOptions("test", compaction={"summarizer": "x/y"})
+    with pytest.raises(ValueError, match="keep_recent_tokens"):
+        SessionOptions("test", compaction={"keep_recent_tokens": "many"})
+    assert SessionOptions("test", compaction={"model": "x/y", "keep_recent_tokens": 8_000}).compaction

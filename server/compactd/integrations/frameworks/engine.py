@@ -16,7 +16,10 @@ from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from compactd.client import Client, DaemonGone, Json, RpcError
+from compactd.protocol.settings import GivenSettings
 
 if TYPE_CHECKING:
     from compactd.integrations.frameworks.mirror import Mirror
@@ -66,6 +69,17 @@ class SessionOptions:
     """Seconds until another request is given up."""
     compact_s: float = 120.0
     """Seconds until a compaction is given up. The request is then sent with the messages as they are."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for settings that do not exist: the agent's author sees it at once."""
+        given = dict(self.compaction or {})
+        known = {each.encode_name for each in msgspec.structs.fields(GivenSettings)}
+        if unknown := sorted(given.keys() - known):
+            raise ValueError(f"compaction: there is no setting {unknown[0]!r}; docs/settings.md lists them")
+        try:
+            msgspec.convert(given, GivenSettings)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"compaction: {error}; docs/settings.md lists the settings") from error
 
 
 class Engine:

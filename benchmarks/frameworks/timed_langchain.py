@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -93,12 +93,25 @@ def _compactd(**more: Any) -> list[Any]:
     return [CompactdMiddleware(context_window=BIG_WINDOW, persist=False, **more)]
 
 
+class Nothing(AgentMiddleware[Any, Any, Any]):
+    """A middleware that changes nothing: what LangChain itself takes for one."""
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Send the request as it is."""
+        return await handler(request)
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        """Return the tool's output as it is."""
+        return await handler(request)
+
+
 def _summaries(model: BaseChatModel) -> list[Any]:
     return [SummarizationMiddleware(model, trigger=("tokens", BIG_WINDOW))]
 
 
 TIMED = (
     Timed("LangChain", "`create_agent`", "alone", _timed(_agent(lambda _: ()))),
+    Timed("LangChain", "a middleware that changes nothing", "own", _timed(_agent(lambda _: (Nothing(),)))),
     Timed("LangChain", "`SummarizationMiddleware`", "own", _timed(_agent(_summaries))),
     Timed("LangChain", "`CompactdMiddleware`", "compactd", _timed(_agent(lambda _: _compactd()))),
     Timed("deepagents", "`create_deep_agent`", "own", _timed(_deep(tuple))),

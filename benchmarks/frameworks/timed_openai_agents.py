@@ -7,7 +7,16 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import uuid4
 
-from agents import Agent, Model, ModelResponse, SQLiteSession, Usage, function_tool, set_tracing_disabled
+from agents import (
+    Agent,
+    Model,
+    ModelResponse,
+    RunConfig,
+    SQLiteSession,
+    Usage,
+    function_tool,
+    set_tracing_disabled,
+)
 from agents import Runner as Loop
 from openai.types.responses import (
     ResponseFunctionToolCall,
@@ -84,6 +93,13 @@ def _sqlite() -> tuple[Any, dict[str, Any]]:
     return SQLiteSession("lots"), {}
 
 
+def _filtered() -> tuple[Any, dict[str, Any]]:
+    # A filter that changes nothing: what the SDK itself takes for one.
+    return SQLiteSession("lots"), {
+        "run_config": RunConfig(call_model_input_filter=lambda data: data.model_data)
+    }
+
+
 def _compactd() -> tuple[Any, dict[str, Any]]:
     from compactd.integrations.frameworks.openai_agents import CompactdSession
 
@@ -99,5 +115,6 @@ def _wrapped(model: Model) -> Model:
 
 TIMED = (
     Timed("OpenAI Agents SDK", "`SQLiteSession`", "alone", _timed(_sqlite)),
+    Timed("OpenAI Agents SDK", "`SQLiteSession`, a filter that changes nothing", "own", _timed(_filtered)),
     Timed("OpenAI Agents SDK", "`CompactdSession`", "compactd", _timed(_compactd, _wrapped)),
 )

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import ProcessHistory
+from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -59,6 +59,18 @@ def _timed(capabilities: Callable[[], Sequence[Any]]) -> Callable[[Clock, bool],
     return run
 
 
+class Nothing(AbstractCapability[Any]):
+    """A capability that changes nothing: what Pydantic AI itself takes for one."""
+
+    async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
+        """Send the request as it is."""
+        return request_context
+
+    async def after_tool_execute(self, ctx: Any, *, result: Any, **_: Any) -> Any:
+        """Return the tool's output as it is."""
+        return result
+
+
 def _compactd() -> list[Any]:
     from compactd.integrations.frameworks.pydantic_ai import CompactdCapability
 
@@ -67,6 +79,7 @@ def _compactd() -> list[Any]:
 
 TIMED = (
     Timed("Pydantic AI", "`Agent`", "alone", _timed(tuple)),
+    Timed("Pydantic AI", "a capability that changes nothing", "own", _timed(lambda: [Nothing()])),
     Timed(
         "Pydantic AI",
         "`ProcessHistory`, the last 10 messages",

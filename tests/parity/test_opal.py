@@ -222,9 +222,8 @@ def test_the_walk_back_stops_where_the_total_exceeds_the_budget(
     assert compact(daemon, session, keep_recent=keep)["kept_messages"] == kept
 
 
-@BOTH
-def test_what_stays_begins_at_a_users_message_wherever_one_follows(daemon: Daemon, profile: str) -> None:
-    session = started(daemon, profile, 100_000)
+def test_what_stays_begins_at_a_users_message_wherever_one_follows(daemon: Daemon) -> None:
+    session = started(daemon, "opal", 100_000)
     batch = [user(50), assistant(60, "t1"), result("t1", 400), assistant(60)]
     append(daemon, session, *turns(2, 200), *batch, user(20), assistant(30))
 

@@ -37,6 +37,16 @@ OPAL_MOVES = (
 up. The cut is before the next user message from there on. If there is none, it is before the nearest user or
 assistant message at or before that place (docs/specs.md, "opal.md", "1. Find Cut Point")."""
 
+DEFAULT_MOVES = (
+    Move(direction="forward", kinds=("user", "bash"), min_share=0.5),
+    Move(direction="back", kinds=("user", "bash", "assistant"), max_share=2.0),
+    *OPAL_MOVES,
+)
+"""As Opal, but a cut does not move forward if less than half of what may stay would stay, unless a move back
+would keep more than twice as much. Otherwise a new request after one long turn would be all that stays word
+for word.
+"""
+
 DEFAULT_RULES = Rules(
     trigger=Ratio(ratio=0.8, of="cap", guess_ratio=0.6),
     inclusive=True,
@@ -44,7 +54,7 @@ DEFAULT_RULES = Rules(
     keep=KeepShare(divisor=4, manual_tokens=20_000),
     overflow_keep=KeepShare(divisor=5),
     stop_inclusive=False,
-    moves=OPAL_MOVES,
+    moves=DEFAULT_MOVES,
     splits=True,
     too_short=False,
     unknown=UnknownWindow(window=DEFAULT_WINDOW, after_rejection=DEFAULT_WINDOW, from_report=True),
@@ -64,6 +74,7 @@ OPAL = replace(
         trigger=Ratio(ratio=0.8),
         unknown=UnknownWindow(window=DEFAULT_WINDOW, after_rejection=DEFAULT_WINDOW),
         without_model="truncate",
+        moves=OPAL_MOVES,
     ),
 )
 

@@ -102,6 +102,11 @@ class Move(Struct, frozen=True, kw_only=True):
     kinds: tuple[MessageKind, ...]
     only_in_newest_turn: bool = False
     """Whether this move applies only if the walk back stopped after the newest user message."""
+    min_share: float = 0.0
+    """The share of the tokens that were walked back which must stay after this move. Otherwise it does not
+    apply."""
+    max_share: float | None = None
+    """The most that may stay after this move, as a share of the tokens that were walked back. None: any."""
 
 
 ANY_KIND: tuple[MessageKind, ...] = ("user", "bash", "assistant", "system")

@@ -54,8 +54,17 @@ def move(outline: Outline, stop: int, start: int, moves: Sequence[Move]) -> int 
                 cut = outline.first_safe(1, rule.kinds)
         else:
             cut = outline.last_safe(start, stop, rule.kinds)
+        if cut is not None and not _is_in_range(outline, cut, stop, rule):
+            continue
         if cut is not None and cut > start:
             return cut
         if cut is not None and start > 0:
             return None
     return None
+
+
+def _is_in_range(outline: Outline, cut: int, stop: int, rule: Move) -> bool:
+    """Return whether what stays after `cut` is as much as the rule wants. O(1)."""
+    end = outline.sums[len(outline)]
+    stays, walked = end - outline.sums[cut], end - outline.sums[stop]
+    return rule.min_share * walked <= stays and (rule.max_share is None or stays <= rule.max_share * walked)

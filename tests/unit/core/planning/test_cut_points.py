@@ -23,6 +23,7 @@ from tests.support.dialogue import dialogue
 
 OPAL = PROFILES["opal"].rules.moves
 GO_AGENT = PROFILES["go-agent"].rules.moves
+DEFAULT = PROFILES["default"].rules.moves
 
 
 def cuts(law: object, notation: str) -> list[int]:
@@ -159,3 +160,25 @@ def test_two_calls_of_one_id_in_one_message_are_both_open_until_answered() -> No
 
     assert safe_cuts((both, result)) == (0,)
     assert safe_cuts((both, result, result)) == (0, 3)
+
+
+def test_by_default_a_new_request_after_one_long_turn_is_not_all_that_stays() -> None:
+    # The walk stops at the result in the middle of the first turn.
+    talk = "U9 A9 T90 A9 T90 A9 T90 A9 T90 A20 U9"
+
+    assert moved(talk, 6, OPAL) == 10
+    assert moved(talk, 6, DEFAULT) == 5
+
+
+def test_by_default_a_cut_moves_forward_if_that_keeps_half() -> None:
+    talk = "U9 A9 T90 A9 T90 U9 A9 T90 A9 T90"
+
+    assert moved(talk, 4, DEFAULT) == moved(talk, 4, OPAL) == 5
+
+
+def test_by_default_no_large_result_is_kept_for_a_small_rest() -> None:
+    # Back at the call of the large result, ten times as much would stay as may.
+    talk = "U9 A9 T2000 A9 T90 U9"
+
+    assert moved(talk, 2, DEFAULT) == 1
+    assert moved("U9 A2000 T90 A9 U9", 2, DEFAULT) == moved("U9 A2000 T90 A9 U9", 2, OPAL) == 4

@@ -20,6 +20,7 @@ from compactd.integrations.frameworks import engine as engines
 from compactd.integrations.frameworks.engine import (
     Engine,
     SessionOptions,
+    checked_level,
     close_engines,
     engine_of,
 )
@@ -205,3 +206,9 @@ def test_a_setting_that_does_not_exist_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="keep_recent_tokens"):
         SessionOptions("test", compaction={"keep_recent_tokens": "many"})
     assert SessionOptions("test", compaction={"model": "x/y", "keep_recent_tokens": 8_000}).compaction
+
+
+def test_a_level_that_does_not_exist_is_refused_at_once() -> None:
+    assert checked_level("strong", ("off", "strong")) == "strong"
+    with pytest.raises(ValueError, match="reduce must be one of off, strong, not 'sturdy'"):
+        checked_level("sturdy", ("off", "strong"))

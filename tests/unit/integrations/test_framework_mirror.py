@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import warnings
 from collections.abc import Iterator, Sequence
@@ -362,3 +363,61 @@ def test_half_of_a_surrogate_pair_does_not_stop_an_agent(engine: Engine) -> None
     view = mirror.prepare(History(["a"], lambda _: user("half \udc80 of a pair")), SETUP)
     assert view is not None
     assert stored(engine, "test:1") == ["half ? of a pair"]
+
+
+def test_recall_names_ids_that_do_not_exist_and_reads_the_others(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    prepared(mirror, [user("The code is ZX-81."), *turns(range(3))])
+    entry = mirror.recall("ZX-81").split("\n[", 1)[1].split(" ", 1)[0]
+
+    found = mirror.recall("", ["e999", entry, "not an id"])
+
+    assert "There is no entry e999, not an id." in found
+    assert "The code is ZX-81." in found
+    assert "ZX-81" in mirror.recall("ZX-81", ["e999"]), "with words, they are looked up"
+
+
+def test_recall_reads_a_long_text_to_its_end(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    text = "\n".join(f"line {number} of the long text" for number in range(1_000))
+    prepared(mirror, [user("Read."), call("c1"), result("c1", text)], Setup(context_window=100_000))
+    entry = mirror.recall("line 999").split("\n[", 1)[1].split(" ", 1)[0]
+
+    read, start = "", 0
+    for _ in range(20):
+        read += mirror.recall("", [entry], start)
+        more = re.search(r"`start`: (\d+)\)$", read)
+        if more is None:
+            break
+        assert int(more[1]) > start
+        start = int(more[1])
+
+    assert all(f"line {number} of the long text" in read.replace("…", "") for number in (0, 1, 500, 998, 999))
+    assert "The text ends at character" in mirror.recall("", [entry], len(text) + 1)
+
+
+def test_an_agent_made_again_has_its_new_window_and_settings(engine: Engine) -> None:
+    messages = [user("Read the files."), *turns(range(30))]
+    small = SessionOptions("test", context_window=WINDOW)
+    assert not prepared(engine.mirror("test:1", small), messages, Setup()).is_whole
+
+    large = SessionOptions("test", context_window=200_000, compaction={"threshold_ratio": 0.5})
+    mirror = engine.mirror("test:1", large)
+    prepared(mirror, [*messages, *turns([30])], Setup())
+
+    assert mirror.state().token_usage.context_window == 200_000
+    assert bytes(mirror.state().compaction.settings["threshold_ratio"].value) == b"0.5"
+
+
+def test_each_kind_of_failure_is_told_once(engine: Engine) -> None:
+    def fail(error: Exception) -> None:
+        def work(_client: object) -> None:
+            raise error
+
+        engine.attempt(work)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for error in (KeyError("a"), KeyError("b"), AttributeError("c")):
+            fail(error)
+    assert [str(each.message).split(":")[1].strip() for each in caught] == ["KeyError", "AttributeError"]

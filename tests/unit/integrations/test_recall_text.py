@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from compactd.core.text.sanitize import CODES
 from compactd.integrations.hooks.lost_facts import make_safe
-from compactd.integrations.mcp.recall_text import excerpt, mark_controls, recall_record
+from compactd.integrations.mcp.recall_text import around, excerpt, mark_controls, part, recall_record
 
 HOSTILE = st.lists(st.sampled_from([*map(chr, CODES), "a", "é", "🙂", "\n", "\t", "\u00a0", "<"])).map(
     "".join
@@ -77,3 +77,34 @@ def test_a_part_that_begins_at_a_line_keeps_the_words_at_the_end() -> None:
 
     assert shown.endswith("needle")
     assert left == 0
+
+
+def test_the_words_in_a_row_are_shown_rather_than_each_alone() -> None:
+    text = "part one\n" + "x\n" * 500 + "the seal of part 3\n" + "y\n" * 500 + "part 31 part 13"
+
+    start, end = around(text, ("part", "3"), 100)
+
+    assert "the seal of part 3\n" in text[start:end]
+
+
+def test_a_whole_word_is_shown_rather_than_one_that_contains_it() -> None:
+    text = "concatenate\n" + "x\n" * 500 + "a cat sat\n" + "y\n" * 500
+
+    start, end = around(text, ("cat",), 100)
+
+    assert "a cat sat" in text[start:end]
+    start, end = around(text, ("catena",), 100)
+    assert "concatenate" in text[start:end]
+
+
+@given(LINES.map("".join), st.integers(20, 400))
+def test_parts_in_a_row_are_the_whole_text(text: str, most_chars: int) -> None:
+    stored = recall_record(json.dumps({"role": "user", "content": text}).encode())
+    start, read = 0, 0
+    while start < len(stored.text):
+        shown, hidden = part(stored, start, most_chars)
+        assert len(shown) <= 4 * most_chars + 40
+        read += 1
+        assert start < len(stored.text) - hidden
+        start = len(stored.text) - hidden
+    assert read <= len(text) + 1

@@ -10,7 +10,7 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from time import monotonic
@@ -91,11 +91,11 @@ class Engine:
         self._client: Client | None = None
         self._mirrors: OrderedDict[str, Mirror] = OrderedDict()
         self._paused_until = 0.0
-        self._is_warned = False
+        self._warned: set[str] = set()
         self._has_answered = False
 
     def mirror(self, session_id: str, options: SessionOptions) -> Mirror:
-        """Return the mirror of the conversation `session_id`. `options` matter only if it is new. Starts
+        """Return the mirror of the conversation `session_id`, with these `options` from now on. Starts
         nothing. An id that is too long for a session, or has control characters, is shortened.
         """
         from compactd.integrations.frameworks.mirror import Mirror
@@ -105,6 +105,7 @@ class Engine:
             mirror = self._mirrors.get(session_id)
             if mirror is None:
                 mirror = self._mirrors[session_id] = Mirror(self, session_id, options)
+            mirror.adopt(options)
             self._mirrors.move_to_end(session_id)
             old = [self._mirrors.popitem(last=False)[1] for _ in range(len(self._mirrors) - MAX_SESSIONS)]
         for each in old:
@@ -113,7 +114,8 @@ class Engine:
 
     def attempt(self, work: Callable[[Client], T], tested: str = "") -> T | None:
         """Return the result of `work`, which gets the running daemon's client. If anything in it fails, warn
-        once in this process and return None: an agent must not fail because of compactd.
+        and return None: an agent must not fail because of compactd. There is one warning in the process for
+        a daemon that fails, and one for each other kind of error.
 
         `tested`: as in `SessionOptions`.
         """
@@ -192,10 +194,11 @@ class Engine:
     def _note(self, error: Exception, tested: str) -> None:
         if isinstance(error, DaemonGone | TimeoutError | OSError):
             self._paused_until = monotonic() + PAUSE_S
-        if self._is_warned:
-            return
-        self._is_warned = True
         is_ours = isinstance(error, DaemonGone | RpcError | TimeoutError | OSError)
+        kind = "" if isinstance(error, DaemonGone | TimeoutError | OSError) else type(error).__name__
+        if kind in self._warned:
+            return
+        self._warned.add(kind)
         what = str(error) if is_ours else f"{type(error).__name__}: {error}"
         text = f"compactd: {what}. The agent goes on with its messages as they are."
         if isinstance(error, DaemonGone):
@@ -207,6 +210,13 @@ class Engine:
 
 def _ignore(_event: object) -> None:
     """Events are not needed: answers say all that an adapter shows."""
+
+
+def checked_level(level: str, levels: Sequence[str]) -> str:
+    """Return `level`. Raise `ValueError` if it is none of `levels`: the agent's author sees it at once."""
+    if level not in levels:
+        raise ValueError(f"reduce must be one of {', '.join(levels)}, not {level!r}")
+    return level
 
 
 def valid_id(session_id: str) -> str:

@@ -59,9 +59,15 @@ class Mirror:
         """`name`: the framework's id of the conversation. Nothing is opened yet."""
         self.name = name
         self._engine = engine
-        self._options = options
+        self._options = self._given = options
         self._lock = threading.RLock()
         self._forget()
+
+    def adopt(self, options: SessionOptions) -> None:
+        """Use other options from the next request on: an agent was made again, with another window or other
+        settings.
+        """
+        self._options = options
 
     # --- before and after a model request ---------------------------------------------------------------
 
@@ -124,11 +130,13 @@ class Mirror:
             )
         )
 
-    def recall(self, query: str, entry_ids: Sequence[str]) -> str:
-        """Return what was said earlier, as a text for the model: the messages `entry_ids`, or those that
-        `query` finds.
+    def recall(self, query: str, entry_ids: Sequence[str] = (), start: int = 0) -> str:
+        """Return what was said earlier, as a text for the model: the messages `entry_ids`, from the character
+        `start` on, or those that `query` finds.
         """
-        text = self._attempt(lambda client: recall.answer(client, self._opened(client), query, entry_ids))
+        text = self._attempt(
+            lambda client: recall.answer(client, self._opened(client), query, entry_ids, start)
+        )
         return recall.UNREACHABLE if text is None else text
 
     def state(self) -> StateResult:
@@ -235,6 +243,7 @@ class Mirror:
 
     def _open(self, client: Client, session_id: str, setup: Setup) -> None:
         options = self._options
+        self._given = options
         about: dict[str, object] = {
             "context_window": setup.context_window or options.context_window,
             "system_prompt": setup.system_prompt or None,
@@ -277,25 +286,27 @@ class Mirror:
                 self._leaf = entry.message.id
 
     def _configure(self, client: Client, setup: Setup) -> None:
-        """Give the session what changed of `setup`."""
-        old = self._setup
-        if setup == old:
+        """Give the session what changed of `setup` and of the options."""
+        old, options, before = self._setup, self._options, self._given
+        if setup == old and options is before:
             return
         assert old is not None
         # In a daemon that was started again, this makes a session of the name.
-        given: dict[str, object] = {"session_id": self._session, "persist": self._options.persist}
+        given: dict[str, object] = {"session_id": self._session, "persist": before.persist}
         if setup.model and setup.model != old.model:
             given["model"] = setup.model
-        window = setup.context_window or self._options.context_window
-        if window and (setup.context_window != old.context_window or "model" in given):
+        window = setup.context_window or options.context_window
+        if window and (window != (old.context_window or before.context_window) or "model" in given):
             given["context_window"] = window
         if setup.system_prompt != old.system_prompt:
             given["system_prompt"] = setup.system_prompt
         if setup.tools_key != old.tools_key:
             given["tools"] = list(setup.tools())
+        if options.compaction and options.compaction != before.compaction:
+            given["compaction"] = options.compaction
         started = client.ask("session/start", given, StartResult, timeout_s=self._options.call_s)
         self._give_window(client, started, setup)
-        self._setup = setup
+        self._setup, self._given = setup, options
 
     # --- the history ------------------------------------------------------------------------------------
 

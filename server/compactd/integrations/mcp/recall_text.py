@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -17,6 +18,8 @@ from compactd.protocol.messages import Message, ToolCall, ToolResult
 TOKEN_CHARS = 4
 """Characters per token. It is enough that the budgets of answers are approximate."""
 MAX_RECALL_ID_CHARS = 200
+MAX_PLACES = 50
+"""How many places of a word are compared."""
 _OWN_TOOL_NAME = re.compile(
     r"(?:(?:mcp_{1,2})?compactd[_./:]{1,2})?(?:search_history|expand|context_state)|recall"
 )
@@ -72,12 +75,33 @@ def excerpt(record: RecallRecord, words: Sequence[str], most_chars: int) -> tupl
     start, end = around(record.text, words, most_chars)
     shown = _cut(record, start, end)
     for _ in range(3):
-        if len(shown) <= 1.25 * most_chars or end - start < most_chars // 8:
+        if not _is_too_long(shown, end - start, most_chars):
             break
-        # There are many short lines, and their quote marks take most of the room.
         start, end = around(record.text, words, (end - start) * most_chars // len(shown))
         shown = _cut(record, start, end)
     return shown, len(record.text) - end
+
+
+def part(record: RecallRecord, start: int, most_chars: int) -> tuple[str, int]:
+    """Return (the record's text from the character `start` on, quoted; how many characters follow it).
+
+    The part has about `most_chars` characters.
+    """
+    end = min(len(record.text), start + most_chars)
+    shown = _cut(record, start, end)
+    for _ in range(3):
+        if not _is_too_long(shown, end - start, most_chars):
+            break
+        end = start + (end - start) * most_chars // len(shown)
+        shown = _cut(record, start, end)
+    return shown, len(record.text) - end
+
+
+def _is_too_long(shown: str, taken: int, most_chars: int) -> bool:
+    """Return whether fewer characters than those `taken` should be shown: there are many short lines, and
+    their quote marks take most of the room.
+    """
+    return len(shown) > 1.25 * most_chars and taken >= most_chars // 8
 
 
 def around(text: str, words: Sequence[str], most_chars: int) -> tuple[int, int]:
@@ -87,13 +111,29 @@ def around(text: str, words: Sequence[str], most_chars: int) -> tuple[int, int]:
     if len(text) <= most_chars:
         return 0, len(text)
     folded = text.casefold()
-    places = [at for word in words if (at := folded.find(word)) >= 0]
+    places = _places(folded, words)
     middle = max(places, key=lambda at: _count_words(folded, words, at, most_chars), default=0)
     start = max(0, min(middle - most_chars // 3, len(text) - most_chars))
     end = start + most_chars
     # Start at the beginning of a line if one is near. The end stays: a word may be there.
     line = text.rfind("\n", max(0, start - 80), start) + 1
     return line or start, end
+
+
+def _places(folded: str, words: Sequence[str]) -> list[int]:
+    """Return where the words may be meant: all of them in a row, or else each as a whole word, or else inside
+    another word.
+    """
+    if phrase := _whole(folded, " ".join(words), 1):
+        return phrase
+    places = [at for word in words for at in _whole(folded, word, MAX_PLACES)]
+    return places or [at for word in words if (at := folded.find(word)) >= 0]
+
+
+def _whole(folded: str, word: str, most: int) -> list[int]:
+    """Return at most `most` places at which `word` is a word of its own."""
+    found = re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", folded) if word else iter(())
+    return [match.start() for match in islice(found, most)]
 
 
 def _count_words(folded: str, words: Sequence[str], at: int, most_chars: int) -> int:

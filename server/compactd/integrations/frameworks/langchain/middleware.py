@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -24,7 +24,7 @@ from langgraph.types import Command
 
 from compactd.client import Json
 from compactd.integrations.frameworks import recall
-from compactd.integrations.frameworks.engine import Engine, SessionOptions, engine_of
+from compactd.integrations.frameworks.engine import Engine, SessionOptions, checked_level, engine_of
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS, request_error
 from compactd.integrations.frameworks.history import Setup
 from compactd.integrations.frameworks.langchain import messages as mapping
@@ -101,6 +101,7 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 this one then replaces.
         """
         super().__init__()
+        checked_level(reduce, get_args(Reduce))
         session = SessionOptions(
             _CLIENT,
             TESTED,
@@ -223,9 +224,10 @@ class CompactdMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             runtime: ToolRuntime,
             query: Annotated[str, recall.QUERY] = "",
             entry_ids: Annotated[list[str] | None, recall.ENTRY_IDS] = None,
+            start: Annotated[int, recall.START] = 0,
         ) -> str:
             mirror = self._mirror(_messages_of(runtime.state), runtime)
-            return mirror.recall(query, entry_ids or [])
+            return mirror.recall(query, entry_ids or [], start)
 
         return StructuredTool.from_function(
             look_up,

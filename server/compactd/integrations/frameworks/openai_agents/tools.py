@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agents import FunctionTool, ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
 from agents.tool_context import ToolContext
 
 from compactd.integrations.frameworks import recall
+from compactd.integrations.frameworks.engine import checked_level
 from compactd.integrations.frameworks.mirror import Mirror
 from compactd.integrations.frameworks.openai_agents.filter import InputFilter, current
 
@@ -20,6 +21,7 @@ _SCHEMA = {
     "properties": {
         "query": {"type": "string", "description": recall.QUERY},
         "entry_ids": {"type": "array", "items": {"type": "string"}, "description": recall.ENTRY_IDS},
+        "start": {"type": "integer", "description": recall.START},
     },
     "additionalProperties": False,
 }
@@ -43,11 +45,10 @@ async def _look_up(context: ToolContext[Any], arguments: str) -> str:
     mirror = _mirror(context)
     if mirror is None:
         return recall.UNREACHABLE
-    query, entry_ids = _arguments(arguments)
-    return await asyncio.to_thread(mirror.recall, query, entry_ids)
+    return await asyncio.to_thread(mirror.recall, *_arguments(arguments))
 
 
-def _arguments(text: str) -> tuple[str, list[str]]:
+def _arguments(text: str) -> tuple[str, list[str], int]:
     """Return what the model gave, as far as it has the right form."""
     try:
         given = json.loads(text or "{}")
@@ -55,12 +56,13 @@ def _arguments(text: str) -> tuple[str, list[str]]:
         given = {"query": text}
     if not isinstance(given, dict):
         given = {"query": str(given)}
-    query, ids = given.get("query"), given.get("entry_ids")
+    query, ids, start = given.get("query"), given.get("entry_ids"), given.get("start")
     if isinstance(ids, str):
         ids = [ids]
     return (
         query if isinstance(query, str) else "",
         [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else [],
+        start if isinstance(start, int) else 0,
     )
 
 
@@ -73,6 +75,7 @@ def compactd_reduce(level: Level = "default") -> ToolOutputGuardrail[Any]:
 
 class _Reduce:
     def __init__(self, level: Level) -> None:
+        checked_level(level, get_args(Level))
         self._level = level
 
     async def __call__(self, data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic_ai import messages as pai
 from pydantic_ai.capabilities import AbstractCapability
@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from compactd.client import Json
 from compactd.integrations.frameworks import recall
-from compactd.integrations.frameworks.engine import engine_of
+from compactd.integrations.frameworks.engine import checked_level, engine_of
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS
 from compactd.integrations.frameworks.history import View
 from compactd.integrations.frameworks.mirror import Mirror
@@ -53,7 +53,7 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
     context_window: int | None = None
     """The model's window in tokens. None: compactd's for the model's name, or else the framework's."""
     compaction: Mapping[str, Json] | None = None
-    """Settings of compactions, such as `{"threshold_percent": 70}`; see docs/settings.md."""
+    """Settings of compactions, such as `{"threshold_ratio": 0.7}`; see docs/settings.md."""
     persistent: bool = False
     """True: the agent's own history is replaced, too: `all_messages()` then begins with the summary."""
     reduce: Reduce = "off"
@@ -72,6 +72,7 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
 
     def __post_init__(self) -> None:
         versions.check()
+        checked_level(self.reduce, get_args(Reduce))
 
     # --- for people -------------------------------------------------------------------------------------
 
@@ -219,9 +220,9 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
             return None
 
         async def look_up(
-            ctx: RunContext[AgentDepsT], query: str = "", entry_ids: list[str] | None = None
+            ctx: RunContext[AgentDepsT], query: str = "", entry_ids: list[str] | None = None, start: int = 0
         ) -> str:
-            return await in_thread(partial(self.session(ctx).recall, query, entry_ids or ()))
+            return await in_thread(partial(self.session(ctx).recall, query, entry_ids or (), start))
 
         tool = Tool.from_schema(look_up, name, recall.DESCRIPTION, _RECALL_SCHEMA, takes_ctx=True)
         return FunctionToolset([tool])
@@ -247,6 +248,7 @@ _RECALL_SCHEMA: dict[str, Any] = {
     "properties": {
         "query": {"type": "string", "description": recall.QUERY},
         "entry_ids": {"type": "array", "items": {"type": "string"}, "description": recall.ENTRY_IDS},
+        "start": {"type": "integer", "description": recall.START},
     },
     "additionalProperties": False,
 }

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Raw
 
 from compactd.client.calls import AsyncCalls
-from compactd.client.connection import Connection, DaemonClient, OutputName
-from compactd.client.events import CLOSE_S, HURRY_S, TIMEOUT_S, Event, Params
+from compactd.client.connection import Connection, DaemonClient, OutputName, Request
+from compactd.client.events import CLOSE_S, HURRY_S, TIMEOUT_S, Event, Params, RpcError
 from compactd.client.frames import Incoming, Json, json_object
 
 T = TypeVar("T")
@@ -130,6 +130,15 @@ class AsyncClient(DaemonClient, AsyncCalls):
         `protocol/methods.py` gives for the method.
         """
         return msgspec.json.decode(await self._request(method, params, timeout_s), type=result)
+
+    async def ask_all(
+        self, requests: Sequence[Request], *, timeout_s: float = TIMEOUT_S
+    ) -> list[Raw | RpcError]:
+        """Send several requests at once, `(method, params)` each, and wait for all answers. The daemon
+        carries out those of one session in this order. Return the results, undecoded; an error is returned in
+        its place, not raised. `timeout_s`: how long to wait for each. Otherwise like `call`.
+        """
+        return await self._requests(requests, timeout_s)
 
     async def notify(self, method: str, params: Params = None) -> None:
         """Send a notification. Raise `DaemonGone` if the daemon ended."""

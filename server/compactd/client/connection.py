@@ -51,6 +51,8 @@ from compactd.client.frames import (
 from compactd.client.restart import RestartState, is_repeatable
 
 OutputName = Literal["stdout", "stderr"]
+Request = tuple[str, Params]
+"""A method and its params."""
 
 _LOG_LINE = re.compile(rb"[^\n]{%d}|[^\n]*\n" % STDERR_LINE_BYTES)
 """A line of the daemon's log. A longer one counts as several."""
@@ -130,6 +132,36 @@ class Connection(ABC):
 
     async def ask(self, method: str, params: Params, timeout_s: float) -> Raw:
         """Send a request and return the undecoded result. Raise the errors of `Client.call`."""
+        (answered,) = await self.ask_all([(method, params)], timeout_s)
+        if isinstance(answered, RpcError):
+            raise answered
+        return answered
+
+    async def ask_all(self, requests: Sequence[Request], timeout_s: float) -> list[Raw | RpcError]:
+        """Send requests, then wait for each answer at most `timeout_s`. Return what they answered."""
+        asked: dict[int, tuple[str, Waiter]] = {}
+        answered: list[Raw | RpcError] = []
+        try:
+            for method, params in requests:
+                request_id, waiter = await self._expect(method)
+                asked[request_id] = (method, waiter)
+                await self.send(
+                    Outgoing("2.0", id=request_id, method=method, params={} if params is None else params)
+                )
+            for method, waiter in asked.values():
+                answered.append(await self._answer_to(method, waiter, timeout_s))
+        except self.given_up:
+            for request_id in tuple(asked)[len(answered) :]:
+                with contextlib.suppress(DaemonGone):
+                    await self.send(Outgoing("2.0", method="$/cancelRequest", params={"id": request_id}))
+            raise
+        finally:
+            for request_id in asked:
+                self._waiting.pop(request_id, None)
+        return answered
+
+    async def _expect(self, method: str) -> tuple[int, Waiter]:
+        """Return the id of a new request, and the place for its answer."""
         waiter = self.waiter()
         with self._lock:
             self._last_id += 1
@@ -138,19 +170,13 @@ class Connection(ABC):
                 self._waiting[request_id] = waiter
         if request_id not in self._waiting:
             raise await self.gone_error(method)
+        return request_id, waiter
+
+    async def _answer_to(self, method: str, waiter: Waiter, timeout_s: float) -> Raw | RpcError:
         try:
-            await self.send(
-                Outgoing("2.0", id=request_id, method=method, params={} if params is None else params)
-            )
             answer = await waiter.get(timeout_s)
-        except self.given_up as end:
-            with contextlib.suppress(DaemonGone):
-                await self.send(Outgoing("2.0", method="$/cancelRequest", params={"id": request_id}))
-            if isinstance(end, TimeoutError):
-                raise TimeoutError(f"{method}: no answer within {timeout_s:g} s") from None
-            raise
-        finally:
-            self._waiting.pop(request_id, None)
+        except TimeoutError:
+            raise TimeoutError(f"{method}: no answer within {timeout_s:g} s") from None
         if answer is None:
             raise await self.gone_error(method)
         return result_of(answer, self.stderr)
@@ -309,23 +335,31 @@ class DaemonClient(ABC):
         await self._running().send(message)
 
     async def _request(self, method: str, params: Params, timeout_s: float) -> Raw:
+        (answered,) = await self._requests([(method, params)], timeout_s)
+        if isinstance(answered, RpcError):
+            raise answered
+        return answered
+
+    async def _requests(self, requests: Sequence[Request], timeout_s: float) -> list[Raw | RpcError]:
         remembered = self._remembered
         if remembered is None:
-            return await self._running().ask(method, params, timeout_s)
-        params = remembered.with_ids(method, params)
+            return await self._running().ask_all(requests, timeout_s)
+        requests = [(method, remembered.with_ids(method, params)) for method, params in requests]
         link = await self._ensure_running(self._running())
         try:
-            result = await link.ask(method, params, timeout_s)
+            answered = await link.ask_all(requests, timeout_s)
         except DaemonGone as gone:
             link = await self._ensure_running(link, gone)
-            if not is_repeatable(method, params):
+            if not all(is_repeatable(*request) for request in requests):
                 raise Interrupted(
                     f"{gone}; the daemon was restarted: check whether the request was carried out",
                     gone.stderr,
                 ) from gone
-            result = await link.ask(method, params, timeout_s)
-        remembered.note(method, params, result)
-        return result
+            answered = await link.ask_all(requests, timeout_s)
+        for (method, params), result in zip(requests, answered, strict=True):
+            if not isinstance(result, RpcError):
+                remembered.note(method, params, result)
+        return answered
 
     async def _ensure_running(self, link: Connection, gone: DaemonGone | None = None) -> Connection:
         """Return a connection to a running daemon: `link` if its daemon still runs, otherwise a new one with

@@ -92,14 +92,12 @@ def resumed_event(session_id: str, result: Raw) -> Event:
     return Event(session_id, 0, RESUMED, json_object(result))
 
 
-def result_of(answer: Incoming, stderr: str) -> Raw:
-    """Return the result of an answer. Raise `RpcError` if the answer is an error. `stderr`: the end of the
-    daemon's log.
-    """
-    if answer.error is not None:
-        error = answer.error
-        raise RpcError(error.code, error.message, json_object(error.data), stderr)
-    return answer.result
+def result_of(answer: Incoming, stderr: str) -> Raw | RpcError:
+    """Return the result of an answer, or its error. `stderr`: the end of the daemon's log."""
+    error = answer.error
+    if error is None:
+        return answer.result
+    return RpcError(error.code, error.message, json_object(error.data), stderr)
 
 
 def refusal(message: str, code: int = METHOD_NOT_FOUND) -> ErrorObject:

@@ -150,6 +150,31 @@ def test_a_call_that_is_not_answered_in_time_is_given_up() -> None:
         client.call("daemon/ping", timeout_s=0.05)
 
 
+def test_requests_that_are_sent_at_once_are_answered_in_their_order(env) -> None:
+    with Client(env=env) as client:
+        client.call("session/start", {"session_id": "s", "persist": False})
+        requests = [
+            ("session/append", {"session_id": "s", "messages": [{"role": "user", "content": "Hello."}]}),
+            ("session/expand", {"session_id": "s", "entry_ids": ["none"]}),
+            ("session/history", {"session_id": "s"}),
+        ]
+        appended, refused, history = client.ask_all(requests)
+
+    assert isinstance(appended, Raw)
+    assert isinstance(refused, RpcError)
+    assert refused.code == -32602
+    assert b"Hello." in bytes(history)
+    with pytest.raises(DaemonGone):
+        client.ask_all(requests)
+
+
+def test_requests_that_are_sent_at_once_are_all_given_up() -> None:
+    with Client(python(MUTE)) as client:
+        with pytest.raises(TimeoutError, match="daemon/ping"):
+            client.ask_all([("daemon/ping", {}), ("daemon/info", {})], timeout_s=0.05)
+        assert client._running()._waiting == {}
+
+
 def test_a_daemon_that_does_not_end_is_killed() -> None:
     client = Client(python(DEAF))
 

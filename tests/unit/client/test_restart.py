@@ -184,6 +184,28 @@ async def test_the_asynchronous_client_goes_on_where_its_daemon_died(env: dict[s
     assert types == [*appended, "client_resumed", *appended]
 
 
+async def test_requests_that_are_sent_at_once_are_sent_again_if_that_does_no_harm(
+    env: dict[str, str],
+) -> None:
+    appends = [
+        ("session/append", {"session_id": "s", "messages": [user("one")]}),
+        ("session/append", {"session_id": "s", "messages": [user("two")]}),
+    ]
+    async with AsyncClient(env=env) as client:
+        await client.session_start(session_id="s")
+        os.kill(client.pid, signal.SIGKILL)
+        await client.ask_all(appends)
+        context = await client.session_context(session_id="s")
+        os.kill(client.pid, signal.SIGSTOP)
+        begun = asyncio.ensure_future(client.ask_all([("turn/begin", {"session_id": "s"}), *appends]))
+        await asyncio.sleep(0.05)
+        os.kill(client.pid, signal.SIGKILL)
+        with pytest.raises(Interrupted):
+            await begun
+
+    assert texts(context.messages) == ["one", "two"]
+
+
 async def test_many_requests_that_wait_when_it_dies_are_all_answered(env: dict[str, str]) -> None:
     async with AsyncClient(env=env) as client:
         await client.session_start(session_id="s")

@@ -38,6 +38,16 @@ class TurnPreparation(Struct, frozen=True, kw_only=True):
     the model's own limit. None if neither is known."""
 
 
+def may_change(session: Session) -> bool:
+    """Return whether `begin` may prune or compact. If not, it needs none of the modules for that."""
+    return (
+        session.operation is not None
+        or session.resolved.settings.prune
+        or session.silent_overflow
+        or session.decision.kind in ("due", "over")
+    )
+
+
 async def begin(session: Session, progress: Progress | None = None) -> TurnPreparation:
     """Prepare the next model request: wait for a running compaction, prune, and compact if it is due.
 

@@ -53,6 +53,11 @@ SHORT_TOKENS = 100_000
 own queue, so it does not wait for larger work.
 """
 
+LOAD_AFTER_S = 0.3
+"""Seconds from the first answer until the modules for compactions are loaded. An agent's first requests come
+in a row, and would wait for that.
+"""
+
 MODELS = tuple(f"compactd.models.{name}" for name in ("access", "providers.factory", "providers.retries"))
 """The modules needed to send requests to models."""
 
@@ -179,10 +184,11 @@ class Daemon:
         return handle(params, request)
 
     async def _load_engine(self, answered: asyncio.Event) -> None:
-        """Wait for `answered`, which is set when the first request is answered. Then load the modules that
-        compactions need, and start the read-ahead of new messages.
+        """Wait for `answered`, which is set when the first request is answered, and for `LOAD_AFTER_S`. Then
+        load the modules that compactions need, and start the read-ahead of new messages.
         """
         await answered.wait()  # importing at the same time would delay the answer by 30 ms (2026-11)
+        await asyncio.sleep(LOAD_AFTER_S)
         await self.modules.load(
             "compactd.compaction.run", "compactd.compaction.read_ahead", "compactd.session.work"
         )

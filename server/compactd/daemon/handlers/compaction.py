@@ -116,7 +116,8 @@ class CompactionHandlers(HandlerGroup):
     async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:
         """Begin a turn. Wait for a running compaction, then compact or prune if that is due."""
         session = self._sessions.get(params.session_id)
-        await self._load(session, COMPACTING)
+        if turns.may_change(session):
+            await self._load(session, COMPACTING)
         begun = await turns.begin(session, _progress_of(request))
         most = begun.max_output_tokens
         return wire.BeginResult(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from compactd.compaction.dry_run import size_after_compaction
 from compactd.core.history.projection import project
 from compactd.core.models.lookup import WANT_REASONING
 from compactd.daemon.handlers import encode
@@ -21,6 +20,8 @@ from compactd.session.search import search, searched_items
 from compactd.session.session import INLINE_BYTES
 
 SEARCH_LIMIT = 20
+
+DRY_RUN = "compactd.compaction.dry_run"
 
 
 class ReadHandlers(HandlerGroup):
@@ -68,6 +69,9 @@ class ReadHandlers(HandlerGroup):
     async def session_cost(self, params: wire.SessionParams, request: Request) -> wire.CostResult:
         """Return what the session cost so far, and what its next request will cost."""
         session = self._sessions.get(params.session_id)
+        await self._load(session, DRY_RUN)
+        from compactd.compaction.dry_run import size_after_compaction
+
         return cost_report(session, await size_after_compaction(session))
 
     def session_history(self, params: wire.HistoryParams, request: Request) -> Handled:

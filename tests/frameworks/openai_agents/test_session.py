@@ -252,6 +252,19 @@ def test_recall_finds_what_the_view_has_no_more() -> None:
     run(script())
 
 
+def test_the_last_items_of_a_process_are_in_the_session() -> None:
+    session = fresh()
+    code = (
+        "import asyncio, sys\n"
+        "from compactd.integrations.frameworks.openai_agents import CompactdSession\n"
+        "said = [{'role': 'user', 'content': 'The code is ZX-81.'}]\n"
+        "asyncio.run(CompactdSession(sys.argv[1]).add_items(said))"
+    )
+    subprocess.run([sys.executable, "-c", code, session.session_id], check=True, timeout=60)
+
+    assert "ZX-81" in run(session.recall("code is"))
+
+
 def test_another_session_of_the_sdk_can_store_the_items(tmp_path: Path) -> None:
     async def script() -> None:
         inner = SQLiteSession("inner", tmp_path / "inner.db")
@@ -395,11 +408,14 @@ def test_a_forked_child_and_its_parent_use_one_session() -> None:
 def test_without_a_daemon_every_item_is_stored_and_one_warning_is_given() -> None:
     session = fresh(context_window=8_000, command=BROKEN)
 
+    async def script() -> tuple[list[Any], list[Any]]:
+        return await filled(session), await session.get_items()
+
     with pytest.warns(CompactdWarning) as caught:
-        added = run(filled(session))
+        added, stored = run(script())
 
     assert len(caught) == 1
-    assert run(session.get_items()) == added
+    assert stored == added
     assert run(session.pop_item()) == added[-1]
     run(session.clear_session())
     assert run(session.get_items()) == []

@@ -12,6 +12,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -72,14 +73,23 @@ class SessionOptions:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for settings that do not exist: the agent's author sees it at once."""
-        given = dict(self.compaction or {})
-        known = {each.encode_name for each in msgspec.structs.fields(GivenSettings)}
-        if unknown := sorted(given.keys() - known):
+        if not self.compaction:
+            return
+        given = dict(self.compaction)
+        if unknown := sorted(given.keys() - _setting_names()):
             raise ValueError(f"compaction: there is no setting {unknown[0]!r}; docs/settings.md lists them")
         try:
             msgspec.convert(given, GivenSettings)
         except msgspec.ValidationError as error:
             raise ValueError(f"compaction: {error}; docs/settings.md lists the settings") from error
+
+
+@cache
+def _setting_names() -> frozenset[str]:
+    return frozenset(each.encode_name for each in msgspec.structs.fields(GivenSettings))
+
+
+_DAEMON_FAILED = (DaemonGone, TimeoutError, OSError)
 
 
 class Engine:
@@ -92,6 +102,7 @@ class Engine:
         self._mirrors: OrderedDict[str, Mirror] = OrderedDict()
         self._paused_until = 0.0
         self._warned: set[str] = set()
+        self._unfinished: set[Callable[[], None]] = set()
         self._has_answered = False
 
     def mirror(self, session_id: str, options: SessionOptions) -> Mirror:
@@ -142,8 +153,26 @@ class Engine:
         if self._client is None and monotonic() >= self._paused_until:
             threading.Thread(target=self._start_quietly, daemon=True).start()
 
+    def add_unfinished(self, work: Callable[[], None]) -> None:
+        """Have this work done before the daemon is stopped, unless `remove_unfinished` says it is done."""
+        with self._lock:
+            self._unfinished.add(work)
+
+    def remove_unfinished(self, work: Callable[[], None]) -> None:
+        """See `add_unfinished`."""
+        with self._lock:
+            self._unfinished.discard(work)
+
+    def finish(self) -> None:
+        """Do the unfinished work now."""
+        with self._lock:
+            unfinished = tuple(self._unfinished)
+        for work in unfinished:
+            work()
+
     def close(self) -> None:
         """Stop the daemon. The next request starts it again. Does nothing if it does not run."""
+        self.finish()
         with self._lock:
             client, self._client = self._client, None
             self._mirrors.clear()
@@ -192,13 +221,20 @@ class Engine:
         return client
 
     def _note(self, error: Exception, tested: str) -> None:
-        if isinstance(error, DaemonGone | TimeoutError | OSError):
-            self._paused_until = monotonic() + PAUSE_S
-        is_ours = isinstance(error, DaemonGone | RpcError | TimeoutError | OSError)
-        kind = "" if isinstance(error, DaemonGone | TimeoutError | OSError) else type(error).__name__
+        try:
+            self._warn(error, tested)
+        finally:
+            # Not before: a thread that finds the daemon paused may end the program without the warning.
+            if isinstance(error, _DAEMON_FAILED):
+                self._paused_until = monotonic() + PAUSE_S
+
+    def _warn(self, error: Exception, tested: str) -> None:
+        is_daemon = isinstance(error, _DAEMON_FAILED)
+        kind = "" if is_daemon else type(error).__name__
         if kind in self._warned:
             return
         self._warned.add(kind)
+        is_ours = is_daemon or isinstance(error, RpcError)
         what = str(error) if is_ours else f"{type(error).__name__}: {error}"
         text = f"compactd: {what}. The agent goes on with its messages as they are."
         if isinstance(error, DaemonGone):
@@ -244,6 +280,10 @@ def engine_of(command: tuple[str, ...] | None = None) -> Engine:
 
 def close_engines() -> None:
     """Stop the daemons of this process."""
+    with _engines_lock:
+        unfinished = tuple(_engines.values())
+    for engine in unfinished:
+        engine.finish()
     with _engines_lock:
         engines = tuple(_engines.values())
         _engines.clear()

@@ -23,6 +23,9 @@ _SUMMARY_MARK = {"lc_source": "summarization"}
 
 Block = Mapping[str, Any]
 
+_PLAIN = frozenset((str, int))
+"""Types whose values are their own keys: those of most arguments."""
+
 
 def history_of(messages: Sequence[AnyMessage]) -> History:
     """Return the history of a list of messages. The messages are not copied. O(messages and their blocks)."""
@@ -51,6 +54,8 @@ def _frozen(value: object) -> Hashable:
     if isinstance(value, bool | float):
         return repr(value)  # True, 1 and 1.0 are equal
     if isinstance(value, dict):
+        if _PLAIN.issuperset(map(type, value.values())):
+            return tuple(value.items())
         return tuple([(key, _frozen(each)) for key, each in value.items()])
     if isinstance(value, list | tuple):
         return tuple([_frozen(each) for each in value])

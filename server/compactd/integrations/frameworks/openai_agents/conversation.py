@@ -6,6 +6,7 @@ Objects that users hold have options only; they look the conversation up each ti
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -29,6 +30,8 @@ MAX_CONVERSATIONS = 64
 """The most conversations that a process remembers. The one that was used longest ago is forgotten: its views
 are then recognised no more, and it is read from its store again.
 """
+RECORD_AFTER_S = 1.0
+"""Seconds until new items are appended if no request does it: longer than a run takes to its next request."""
 _MAX_KNOWN = 4
 """How many views, and how many requests, are recognised: as many agents may use a conversation at once."""
 
@@ -178,6 +181,9 @@ class Conversation:
         self._usages: dict[str, tuple[int, Hashable, dict[str, Any]]] = {}
         self._others: dict[str, SessionOptions] = {}
         self._tools: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
+        self._recording = threading.RLock()
+        self._is_recorded = True
+        self._timer: threading.Timer | None = None
 
     @property
     def engine(self) -> Engine:
@@ -186,7 +192,11 @@ class Conversation:
 
     @property
     def mirror(self) -> Mirror:
-        """Return the daemon's session."""
+        """Return the daemon's session, once what was stored is in it."""
+        self._settle()
+        return self._mirror()
+
+    def _mirror(self) -> Mirror:
         return self.engine.mirror(self.name, self._options.session)
 
     # --- stored items -----------------------------------------------------------------------------------
@@ -215,12 +225,11 @@ class Conversation:
         if not log.items:
             return []
         fresh = Log([json.loads(text) for text in stored.texts], log.starts, log.keys)
-        view = self.mirror.prepare(
-            log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup()
-        )
+        mirror = self._about_to_prepare()
+        view = mirror.prepare(log.history(self.usage_of(mirror, log)), self._setup or self._own_setup())
         if view is None:
             return fresh.items
-        self.note_sent(self.mirror, log)
+        self.note_sent(mirror, log)
         kept: Sequence[int | ShownMessage] = range(len(log.keys))
         if view.is_compacted:
             kept = [item for item in view.items if not _is_missing_result(item)]
@@ -231,17 +240,44 @@ class Conversation:
         )
         return shown(fresh, kept)
 
-    def record(self, stored: Stored) -> None:
-        """Append to the daemon's session what was stored, unless a run has taken the session elsewhere: then
-        the next view does it.
+    def record_soon(self, stored: Stored) -> None:
+        """Learn what was stored. Append it to the daemon's session with the next request; if none comes at
+        once, in a thread, or at the end of the process.
         """
-        log = self.take(stored)
+        self.take(stored)
+        self.engine.add_unfinished(self._settle)
         with self._lock:
-            sent = self._sent
-            if log.keys[: len(sent)] != sent or not log.keys:
+            self._is_recorded = False
+            if self._timer is not None and self._timer.is_alive():
                 return
-        self.mirror.record(log.history(self.usage_of(self.mirror, log)), self._setup or self._own_setup())
-        self.note_sent(self.mirror, log)
+            self._timer = threading.Timer(RECORD_AFTER_S, self._settle)
+            self._timer.daemon = True
+            # If no thread can be started, whatever needs the session records it.
+            with contextlib.suppress(RuntimeError):
+                self._timer.start()
+
+    def _settle(self) -> None:
+        """Append to the daemon's session what was stored."""
+        with self._recording:
+            if not self._is_recorded:
+                self._is_recorded = True
+                self.engine.attempt(lambda _: self._record())
+        self.engine.remove_unfinished(self._settle)
+
+    def _about_to_prepare(self) -> Mirror:
+        """Return the daemon's session, for a `prepare` that appends everything."""
+        with self._recording:
+            self._is_recorded = True
+        return self._mirror()
+
+    def _record(self) -> None:
+        """Append what was stored, unless a run has taken the session elsewhere: then the next view does."""
+        mirror = self._mirror()
+        with self._lock:
+            log, sent = self._log, self._sent
+        if log.keys and log.keys[: len(sent)] == sent:
+            mirror.record(log.history(self.usage_of(mirror, log)), self._setup or self._own_setup())
+            self.note_sent(mirror, log)
 
     def clear(self) -> None:
         """Forget the conversation, and delete the daemon's session, with those that this process began for
@@ -273,7 +309,7 @@ class Conversation:
             is_own = not log.keys or log.keys[0] == self._first
             if is_own:
                 self._setup = setup
-        mirror = self.mirror if is_own else self._other(log)
+        mirror = self._about_to_prepare() if is_own else self._other(log)
         return Request(self, mirror, items, log, setup, agent)
 
     def has(self, items: list[Item]) -> bool:

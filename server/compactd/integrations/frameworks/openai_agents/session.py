@@ -112,10 +112,8 @@ class CompactdSession:
         """Store items. They are on disk when this returns."""
         if not items:
             return
-        await self._store.add(items)
         conversation = self._conversation()
-        stored = await self._store.all(conversation.stored)
-        await finished(asyncio.to_thread(self._attempted, conversation.record, stored))
+        conversation.record_soon(await self._store.add(items, conversation.stored))
 
     async def pop_item(self) -> Item | None:
         """Remove the newest item and return it; None if there is none. It stays in compactd's journal."""
@@ -146,13 +144,13 @@ class CompactdSession:
 
     async def recall(self, query: str = "", entry_ids: Sequence[str] = ()) -> str:
         """Return what was said earlier: the messages `entry_ids`, or parts of those that contain `query`."""
-        return await asyncio.to_thread(self.mirror.recall, query, entry_ids)
+        return await asyncio.to_thread(lambda: self.mirror.recall(query, entry_ids))
 
     async def state(self) -> StateResult:
         """Return how full the context is, what was billed, and the compactions. Raise the errors of
         `Client.call`.
         """
-        return await asyncio.to_thread(self.mirror.state)
+        return await asyncio.to_thread(lambda: self.mirror.state())
 
     async def undo(self, *, force: bool = False) -> None:
         """Undo the last compaction: the next request has the items again. Raise `RpcError` if there is none,

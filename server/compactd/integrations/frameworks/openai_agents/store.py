@@ -61,8 +61,8 @@ class Store(Protocol):
     async def latest(self, limit: int) -> list[Item]:
         """Return the newest items, oldest first; all if `limit` is negative."""
 
-    async def add(self, items: Sequence[Item]) -> None:
-        """Store items. They are on disk when this returns."""
+    async def add(self, items: Sequence[Item], known: Stored) -> Stored:
+        """Store items, and return all as `all` does. They are on disk when this returns."""
 
     async def pop(self) -> Item | None:
         """Remove the newest item and return it."""
@@ -94,10 +94,10 @@ class FileStore:
         """See `Store`."""
         return await asyncio.to_thread(self._latest, limit)
 
-    async def add(self, items: Sequence[Item]) -> None:
+    async def add(self, items: Sequence[Item], known: Stored) -> Stored:
         """See `Store`. Raise `TypeError` for an item that JSON cannot hold, and store none then."""
         texts = [json.dumps(item, default=_fields) for item in items]
-        await _finished(lambda: self._add(texts))
+        return await _finished(lambda: self._add(texts, known))
 
     async def pop(self) -> Item | None:
         """See `Store`."""
@@ -110,16 +110,19 @@ class FileStore:
     def read_all(self, known: Stored) -> Stored:
         """Like `all`, for callers that may block."""
         with self._database() as database:
-            source = _file(self._path)
-            kept = database.execute(
-                "select count(*) from items where session = ? and seq <= ?", (self.session_id, known.last)
-            ).fetchone()[0]
-            if kept != len(known.texts) or source != known.source:
-                known = NOTHING
-            rows = database.execute(
-                "select seq, item from items where session = ? and seq > ? order by seq",
-                (self.session_id, known.last),
-            ).fetchall()
+            return self._read(database, known)
+
+    def _read(self, database: sqlite3.Connection, known: Stored) -> Stored:
+        source = _file(self._path)
+        kept = database.execute(
+            "select count(*) from items where session = ? and seq <= ?", (self.session_id, known.last)
+        ).fetchone()[0]
+        if kept != len(known.texts) or source != known.source:
+            known = NOTHING
+        rows = database.execute(
+            "select seq, item from items where session = ? and seq > ? order by seq",
+            (self.session_id, known.last),
+        ).fetchall()
         if not rows:
             return known
         return Stored([*known.texts, *(text for _, text in rows)], rows[-1][0], source)
@@ -131,11 +134,12 @@ class FileStore:
             ).fetchall()
         return [json.loads(text) for (text,) in reversed(rows)]
 
-    def _add(self, texts: Sequence[str]) -> None:
+    def _add(self, texts: Sequence[str], known: Stored) -> Stored:
         with self._database(is_writing=True) as database:
             database.executemany(
                 "insert into items (session, item) values (?, ?)", [(self.session_id, text) for text in texts]
             )
+            return self._read(database, known)
 
     def _pop(self) -> Item | None:
         with self._database(is_writing=True) as database:
@@ -241,9 +245,10 @@ class SessionStore:
         """See `Store`."""
         return list(await self.session.get_items(limit=limit))
 
-    async def add(self, items: Sequence[Item]) -> None:
+    async def add(self, items: Sequence[Item], known: Stored) -> Stored:
         """See `Store`."""
         await self.session.add_items(list(items))
+        return await self.all(known)
 
     async def pop(self) -> Item | None:
         """See `Store`."""

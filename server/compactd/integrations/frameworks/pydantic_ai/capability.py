@@ -73,6 +73,8 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
     def __post_init__(self) -> None:
         versions.check()
         checked_level(self.reduce, get_args(Reduce))
+        self._sessions().options()
+        engine_of(self.command).start_soon()
 
     # --- for people -------------------------------------------------------------------------------------
 
@@ -89,10 +91,6 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
         return sessions.mirror(PREFIX + (fixed or conversation.conversation_id))
 
     # --- model requests ---------------------------------------------------------------------------------
-
-    async def before_run(self, ctx: RunContext[AgentDepsT]) -> None:
-        """Start the daemon while the agent prepares its first request."""
-        engine_of(self.command).start_soon()
 
     async def before_model_request(
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext

@@ -39,14 +39,17 @@ class Sessions:
 
     def mirror(self, name: str) -> Mirror:
         """Return the mirror of the session `name`. Starts nothing."""
-        options = SessionOptions(
+        return engine_of(self.command).mirror(name, self.options())
+
+    def options(self) -> SessionOptions:
+        """Return how sessions are opened. Raise `ValueError` for settings that do not exist."""
+        return SessionOptions(
             client="pydantic-ai",
             context_window=self.context_window,
             compaction=self.compaction,
             working_dir=self.working_dir,
             persist=self.session_id is not None if self.persist is None else self.persist,
         )
-        return engine_of(self.command).mirror(name, options)
 
 
 def in_thread(work: Callable[[], T]) -> Awaitable[T]:

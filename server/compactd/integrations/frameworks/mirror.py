@@ -436,7 +436,7 @@ class Mirror:
             self._items.extend(range(self._items_cover, count))
         self._items_cover = count
         items = tuple(self._items)
-        is_whole = len(items) == count and all(at == item for at, item in enumerate(items))
+        is_whole = items == tuple(range(count))
         return View(items, is_whole=is_whole, max_output_tokens=limit, is_compacted=epoch != 1)
 
     def _beginning(self) -> tuple[str, dict[str, object]]:

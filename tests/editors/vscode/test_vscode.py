@@ -135,7 +135,7 @@ def test_a_day_with_the_extension(house: House, tmp_path: Path) -> None:
     assert saw["told of the restart"].endswith("nothing was lost")
     assert saw["pop-ups of ours"] == []
     assert saw["gauge after the restart"] == saw["gauge after redo"]
-    assert any("Where is the" in row and " % · 7 messages" in row for row in saw["list"])
+    assert any("Where is the" in row and " % · 8 messages" in row for row in saw["list"])
     if os.environ.get("COMPACTD_PICTURES"):
         shutil.copy(SHOTS / "day-12-picture.png", PICTURE)
     assert PICTURE.stat().st_size <= LARGEST_PICTURE_BYTES

@@ -252,6 +252,19 @@ def test_recall_finds_what_the_view_has_no_more() -> None:
     run(script())
 
 
+def test_a_session_made_again_has_its_new_window() -> None:
+    async def script() -> list[int | None]:
+        seen = []
+        for window in (9_000, 90_000):
+            session = CompactdSession("made-again", context_window=window)
+            await session.add_items(turn(window))
+            await session.get_items()
+            seen.append((await session.state()).token_usage.context_window)
+        return seen
+
+    assert run(script()) == [9_000, 90_000]
+
+
 def test_the_last_items_of_a_process_are_in_the_session() -> None:
     session = fresh()
     code = (

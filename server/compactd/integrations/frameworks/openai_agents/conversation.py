@@ -199,6 +199,12 @@ class Conversation:
     def _mirror(self) -> Mirror:
         return self.engine.mirror(self.name, self._options.session)
 
+    def adopt(self, options: Options) -> None:
+        """Use other options from the next request on: a session was made again, with another window or other
+        settings.
+        """
+        self._options = options
+
     # --- stored items -----------------------------------------------------------------------------------
 
     @property
@@ -392,12 +398,13 @@ _lock = threading.Lock()
 
 
 def conversation(name: str, options: Options) -> Conversation:
-    """Return this process's conversation `name`. `options` matter only if it is new."""
+    """Return this process's conversation `name`, with these `options` from now on."""
     key = (options.command, name, options.store)
     with _lock:
         found = _conversations.get(key)
         if found is None:
             found = _conversations[key] = Conversation(name, options)
+        found.adopt(options)
         _conversations.move_to_end(key)
         if len(_conversations) > MAX_CONVERSATIONS:
             _conversations.popitem(last=False)

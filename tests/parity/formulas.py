@@ -147,7 +147,18 @@ def spec_cut(profile: str, steps: Sequence[Step], keep: int) -> int | None:
         return next(fits, None)
 
     behind, before = range(stop, len(steps)), range(stop, -1, -1)
-    if profile in ("default", "opal"):
+    if profile == "default":
+        # docs/dev/behaviour.md: forward if half of what may stay remains; back if at most twice as much does.
+        walked = sum(step.tokens for step in steps[stop:])
+        stays = [sum(step.tokens for step in steps[cut:]) for cut in range(len(steps))]
+        forward = nearest(behind, "user", "bash")
+        if forward is not None and 2 * stays[forward] >= walked:
+            return forward
+        back = nearest(before, "user", "bash", "assistant")
+        if back is not None and stays[back] <= 2 * walked:
+            return back
+        return forward or back
+    if profile == "opal":
         return nearest(behind, "user", "bash") or nearest(before, "user", "bash", "assistant")
     if profile == "klaude":
         return nearest(before, "user", "bash", "assistant")

@@ -175,7 +175,11 @@ _OF_HEADINGS = frozenset(_HEADING_WORDS.split())
 """Words of headings above the user's words. A heading of these words makes no statement of its own."""
 _STRICTNESS = ("", "plan", "mixed", "goal", "rules")
 """The kinds of sections of a summary, the one with the least strict check first."""
-LISTED: Final = 10
+LOOSE: Final = 6
+"""What is added to the level of a heading that is indented, quoted, or has no space after its marks. Such a
+line may come from text that the model repeats, so it ends no section that a proper heading began."""
+_AT_MARGIN = LazyPattern(r"#+(?:\s|$)")
+LISTED: Final = 20
 """The level of a list item that is a heading for the items below it is this number plus the item's
 indentation. Such a heading is therefore always below a heading of another form."""
 INNER_WORDS: Final = 3
@@ -583,7 +587,8 @@ def _heading(line: str, following: str) -> _Heading | None:
     numbered = re.sub(r"\A\d{1,3}[.)]\s+", "", bare)
     words = " ".join(_plain(numbered).strip("#:：* ").lower().replace(" and ", " & ").split())
     if bare.startswith("#"):
-        return _Heading(words, max(2, len(bare) - len(bare.lstrip("#"))), True)
+        level = min(6, max(2, len(bare) - len(bare.lstrip("#"))))
+        return _Heading(words, level if _AT_MARGIN.match(line) else LOOSE + level, True)
     item = _ITEM.match(bare)
     if item is not None and item[1] is not None and numbered == bare:
         return _list_heading(line, item[2], following)

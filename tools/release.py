@@ -44,12 +44,14 @@ def versions() -> dict[str, str]:
     """Returns the version in each file that states one."""
     suite = tomllib.loads((ROOT / "conformance" / "pyproject.toml").read_text("utf-8"))
     extension = json.loads((ROOT / "editors" / "vscode" / "package.json").read_text("utf-8"))
+    package = json.loads((ROOT / "integrations" / "node" / "package.json").read_text("utf-8"))
     emacs = (ROOT / "editors" / "emacs" / "compactd.el").read_text("utf-8")
     found = re.search(r"^;; Version: (.+)$", emacs, re.MULTILINE)
     return {
         "pyproject.toml": VERSION,
         "conformance/pyproject.toml": suite["project"]["version"],
         "editors/vscode/package.json": extension["version"],
+        "integrations/node/package.json": package["version"],
         "editors/emacs/compactd.el": found[1] if found else "",
     }
 
@@ -85,6 +87,18 @@ def build_vscode(out: Path) -> None:
     with zipfile.ZipFile(out / f"compactd-{VERSION}.vsix", "w", zipfile.ZIP_DEFLATED) as packed:
         for name, data in sorted(files.items()):
             packed.writestr(zipfile.ZipInfo(name, STAMP), data, zipfile.ZIP_DEFLATED)
+
+
+def build_node(out: Path) -> None:
+    """Builds the package for Node. npm gives all files in it the same time."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "node"
+        shutil.copytree(
+            ROOT / "integrations" / "node", place, ignore=shutil.ignore_patterns("node_modules", "dist")
+        )
+        shutil.copy(ROOT / "LICENSE", place)
+        run("npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", cwd=place)
+        run("npm", "pack", "--pack-destination", out.resolve(), cwd=place)
 
 
 def build_emacs(out: Path) -> None:
@@ -146,6 +160,7 @@ def build_wheels(out: Path) -> None:
 PARTS: dict[str, Callable[[Path], None]] = {
     "python": build_python,
     "vscode": build_vscode,
+    "node": build_node,
     "emacs": build_emacs,
     "neovim": build_neovim,
     "sbom": build_bill,

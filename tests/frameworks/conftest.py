@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.environment import PACKAGES, variables
+from tests.frameworks.node.driving import packages
 
 HERE = Path(__file__).parent
 UNMARKED = ("support",)
@@ -17,6 +18,8 @@ LONGEST_S = 300
 """Seconds for one test on a busy machine."""
 
 missing = sorted(folder for folder, module in PACKAGES.items() if find_spec(module) is None)
+if packages() is None:
+    missing.append("node")
 collect_ignore = [*missing, *(["test_defaults.py"] if missing else [])]
 
 
@@ -37,7 +40,7 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         changed.setenv("COMPACTD_HOME", str(home / "data"))
         for name in ("CONFIG", "DATA", "STATE", "CACHE"):
             changed.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
-        for name, value in variables({}).items():
+        for name, value in variables().items():
             changed.setenv(name, value)
         for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
             changed.delenv(name, raising=False)

@@ -44,11 +44,13 @@ def python() -> Path | None:
 
 def variables(given: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return environment variables with which a program imports compactd and the tests from this checkout,
-    and sends nothing to anybody: no traces, and requests to loopback pass no proxy. Compiled modules are
+    and sends nothing to anybody: no traces, and requests to loopback pass no proxy. Programs next to this
+    Python, such as `node`, are found. Compiled modules are
     kept, because nothing was compiled when the packages were installed."""
     return {
         **given,
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "server", ROOT, ROOT / "conformance"))),
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), given.get("PATH", os.defpath))),
         "PYTHONDONTWRITEBYTECODE": "",
         "NO_PROXY": "127.0.0.1,localhost",
         "LANGSMITH_TRACING": "false",

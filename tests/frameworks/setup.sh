@@ -7,6 +7,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -n "${BIN:-}" ]; then python="$(cd "$BIN" && pwd)/python"; else python=python3; fi
 place=$("$python" "$here/environment.py")
+sh "$here/node/setup.sh" || echo "the frameworks for Node: left out" >&2
 if [ -e "$place/.installed" ]; then exit 0; fi
 what="the frameworks (PyPI: langchain, deepagents, openai-agents, pydantic-ai-slim, claude-agent-sdk; 640 MB)"
 echo "installing $what in $place (once) ..."

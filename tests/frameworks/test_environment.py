@@ -12,6 +12,7 @@ import pytest
 
 from tests.editors.agents import DEMANDED
 from tests.frameworks.environment import LOCK, PACKAGES
+from tests.frameworks.node.driving import packages
 
 PINNED = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", LOCK.read_text("utf-8"), re.MULTILINE))
 NAMES = ("langchain", "langgraph", "deepagents", "openai-agents", "pydantic-ai-slim", "claude-agent-sdk")
@@ -31,6 +32,11 @@ def test_a_framework_is_installed_in_the_pinned_version(name: str) -> None:
 def test_a_folder_of_tests_has_a_package(folder: str) -> None:
     if find_spec(PACKAGES[folder]) is None:
         leave_out(f"{PACKAGES[folder]} is not installed, so the tests in {folder} are left out")
+
+
+def test_the_packages_for_node_are_installed() -> None:
+    if packages() is None:
+        leave_out("the packages for Node are not installed, so the tests in node are left out")
 
 
 def leave_out(reason: str) -> NoReturn:

@@ -35,14 +35,13 @@ def packages() -> Path | None:
 
 
 def node() -> str:
-    """Return the program `node`: of this Python's environment, or from the PATH."""
-    beside = Path(sys.executable).parent / "node"
-    return str(beside) if beside.exists() else shutil.which("node") or "node"
+    """Return the program `node`: of the tests' environment, or from the PATH."""
+    return shutil.which("node", path=variables()["PATH"]) or "node"
 
 
 def built() -> Path:
-    """Return a folder that has the package of this checkout in `node_modules`, next to the frameworks, and the
-    programs of `drive`. It is built once for each state of the sources."""
+    """Return a folder that has the package of this checkout in `node_modules`, next to the frameworks, and
+    the programs of `drive`. It is built once for each state of the sources."""
     place = packages()
     assert place is not None
     sources = sorted([*PACKAGE.glob("src/**/*.ts"), *PACKAGE.glob("*.json"), *HERE.glob("drive/*.mjs")])
@@ -90,18 +89,16 @@ class NodeAgent:
         self._next = 0
         self._answers: dict[int, Json] = {}
         self.warnings: list[str] = []
-        self.use_tool: UseTool = lambda name, given: next(
-            tool for tool in TOOLS if tool.__name__ == name
-        )(given["number"])
+        self.use_tool: UseTool = lambda name, given: next(tool for tool in TOOLS if tool.__name__ == name)(
+            given["number"]
+        )
 
     def __enter__(self) -> NodeAgent:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._process.stdout.close()
+        # The end of its input ends it.
+        self._process.communicate(timeout=60)
 
     def call(self, method: str, **params: Any) -> Any:
         """Return a method's result. Tools that it calls are answered meanwhile."""

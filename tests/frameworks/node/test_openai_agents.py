@@ -24,7 +24,9 @@ SMALL = talk(lots=2, parts=7)
 WINDOW = 8_000
 OPTIONS: Json = {"contextWindow": WINDOW, "command": COMMAND}
 MISSING = {"command": ["/no/such/compactd", "serve"]}
-BIG = "\n".join(f"{at}: all is as it was before, in every respect" for at in range(800)) + "\nerror: jam at 7\n"
+BIG = (
+    "\n".join(f"{at}: all is as it was before, in every respect" for at in range(800)) + "\nerror: jam at 7\n"
+)
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ def test_the_bill_is_the_providers(node: NodeAgent) -> None:
 
 @pytest.mark.parametrize(("wire", "stream"), [("responses", True), ("chat", False), ("chat", True)])
 def test_a_request_that_is_too_large_is_sent_again_smaller(node: NodeAgent, wire: str, stream: bool) -> None:
-    """compactd does not know the window. The error of Chat Completions says it, that of Responses does not."""
+    """compactd does not know the window. The error of Chat Completions names it."""
     with Provider(SMALL) as provider:
         begin(node, provider, wire=wire)
         converse(node, provider, "one", stream=stream, options={"command": COMMAND})
@@ -136,6 +138,19 @@ def test_a_request_that_is_too_large_is_sent_again_smaller(node: NodeAgent, wire
     assert provider.totals.tasks == 2
     if wire == "chat":
         assert state["token_usage"]["context_window"] == WINDOW
+
+
+@pytest.mark.parametrize("wire", ["responses", "chat"])
+def test_with_room_for_all_of_it_the_provider_receives_what_it_would_without_compactd(
+    node: NodeAgent, wire: str
+) -> None:
+    bodies = []
+    for way in ("none", "run"):
+        with Provider(SMALL, window=None) as provider:
+            begin(node, provider, way=way, wire=wire, options={"command": COMMAND})
+            converse(node, provider, way, options={"command": COMMAND})
+            bodies.append([seen.body for seen in provider.requests])
+    assert bodies[0] == bodies[1]
 
 
 def test_an_error_that_is_no_overflow_reaches_the_user(node: NodeAgent) -> None:
@@ -269,7 +284,9 @@ def test_the_session_does_what_the_sdk_asks_of_a_session(node: NodeAgent) -> Non
     assert node.call("items", limit=2, **given) == [say("b"), call]
     assert node.call("items", limit=0, **given) == []
     new = {**call, "arguments": '{"x": 1}'}
-    node.call("mutate", mutations=[{"type": "replace_function_call", "callId": "c1", "replacement": new}], **given)
+    node.call(
+        "mutate", mutations=[{"type": "replace_function_call", "callId": "c1", "replacement": new}], **given
+    )
     assert node.call("items", limit=1, **given) == [new]
     assert node.call("pop", **given) == new
 
@@ -390,7 +407,9 @@ def test_runs_without_a_session_know_nothing_of_each_other(node: NodeAgent) -> N
     with Provider(SMALL, recalls=1) as provider:
         begin(node, provider, way="model", recall=True)
         node.call("ask", text=provider.ask(1), session=None)
-        found = [text for seen in provider.requests for item in items_of(seen.body) for _, text in item.results]
+        found = [
+            text for seen in provider.requests for item in items_of(seen.body) for _, text in item.results
+        ]
 
     assert not any("part 101" in text for text in found)
     assert any("part 108" in text for text in found)
@@ -552,7 +571,11 @@ KINDS: list[Json] = [
         "output": {"type": "computer_screenshot", "data": f"data:image/png;base64,{PIXEL}"},
     },
     {"type": "shell_call", "callId": "c3", "action": {"commands": ["ls"]}},
-    {"type": "shell_call_output", "callId": "c3", "output": [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exitCode": 0}}]},
+    {
+        "type": "shell_call_output",
+        "callId": "c3",
+        "output": [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exitCode": 0}}],
+    },
     {"type": "compaction", "encrypted_content": "y" * 100},
     {"type": "unknown", "providerData": {"type": "item_of_2030", "content": "User: do it"}},
     {"type": "item_of_2031", "output": 7},
@@ -587,7 +610,9 @@ def test_another_version_of_the_sdk_is_refused_with_a_reason(tmp_path: Path) -> 
     adapter = built() / "node_modules" / "compactd" / "dist"
     modules = tmp_path / "node_modules"
     (modules / "@openai" / "agents").mkdir(parents=True)
-    (modules / "@openai" / "agents" / "package.json").write_text('{"type": "module", "exports": "./index.js"}')
+    (modules / "@openai" / "agents" / "package.json").write_text(
+        '{"type": "module", "exports": "./index.js"}'
+    )
     (modules / "@openai" / "agents" / "index.js").write_text("export class Runner {}\n")
     package = modules / "compactd"
     package.mkdir()

@@ -37,6 +37,7 @@ export function begin(given) {
     name: "inspector",
     instructions: system,
     model: real,
+    modelSettings: given.truncation ? { truncation: given.truncation } : {},
     tools: [
       ...tools.map(({ name, description }) =>
         tool({

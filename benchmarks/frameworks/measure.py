@@ -19,7 +19,7 @@ from tests.frameworks.support.laws import broken, is_marked
 from tests.frameworks.support.provider import WINDOW, Provider, Totals
 from tests.frameworks.support.talk import Talk
 
-MODULES = ("with_langchain", "with_deepagents", "with_openai_agents", "with_pydantic_ai")
+MODULES = ("with_langchain", "with_deepagents", "with_openai_agents", "with_pydantic_ai", "with_google_adk")
 """The frameworks' modules here, in the order of the table."""
 TOLD_CHARS = 120
 

@@ -25,6 +25,7 @@ MODULES = (
     "with_openai_agents",
     "with_openai_agents_node",
     "with_pydantic_ai",
+    "with_google_adk",
 )
 """The frameworks' modules here, in the order of the table."""
 TOLD_CHARS = 120

@@ -23,7 +23,13 @@ from benchmarks.frameworks.figures import Timing
 from benchmarks.frameworks.runners import Timed
 from tests.frameworks.support.reading import tokens_of
 
-MODULES = ("timed_langchain", "timed_openai_agents", "timed_openai_agents_node", "timed_pydantic_ai")
+MODULES = (
+    "timed_langchain",
+    "timed_openai_agents",
+    "timed_openai_agents_node",
+    "timed_pydantic_ai",
+    "timed_google_adk",
+)
 ONE = "--one"
 PROCESSES = 3
 """Processes for each figure of a first request, which is the median of them."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.frameworks.environment import PACKAGES, variables
+from tests.frameworks.environment import PACKAGES, is_installed, variables
 from tests.frameworks.node.driving import packages
 
 HERE = Path(__file__).parent
@@ -17,7 +16,7 @@ UNMARKED = ("support",)
 LONGEST_S = 300
 """Seconds for one test on a busy machine."""
 
-missing = sorted(folder for folder, module in PACKAGES.items() if find_spec(module) is None)
+missing = sorted(folder for folder, module in PACKAGES.items() if not is_installed(module))
 if packages() is None:
     missing.append("node")
 collect_ignore = [*missing, *(["test_defaults.py"] if missing else [])]

@@ -12,6 +12,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -25,6 +26,7 @@ PACKAGES = {
     "openai_agents": "agents",
     "pydantic_ai": "pydantic_ai",
     "claude_agent_sdk": "claude_agent_sdk",
+    "google_adk": "google.adk",
 }
 """The folder of a framework's tests, and of its adapter -> the module that its package installs."""
 
@@ -56,6 +58,14 @@ def variables(given: Mapping[str, str] = os.environ) -> dict[str, str]:
         "LANGSMITH_TRACING": "false",
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
     }
+
+
+def is_installed(module: str) -> bool:
+    """Return whether this Python has a module. It may be in a package, which is then imported."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def command(*arguments: str) -> list[str]:

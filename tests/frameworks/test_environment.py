@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import re
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import NoReturn
 
 import pytest
 
 from tests.editors.agents import DEMANDED
-from tests.frameworks.environment import LOCK, PACKAGES
+from tests.frameworks.environment import LOCK, PACKAGES, is_installed
 from tests.frameworks.node.driving import packages
 
 PINNED = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", LOCK.read_text("utf-8"), re.MULTILINE))
-NAMES = ("langchain", "langgraph", "deepagents", "openai-agents", "pydantic-ai-slim", "claude-agent-sdk")
+NAMES = ("langchain", "langgraph", "deepagents", "openai-agents", "pydantic-ai-slim", "claude-agent-sdk", "google-adk")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,7 +29,7 @@ def test_a_framework_is_installed_in_the_pinned_version(name: str) -> None:
 
 @pytest.mark.parametrize("folder", PACKAGES)
 def test_a_folder_of_tests_has_a_package(folder: str) -> None:
-    if find_spec(PACKAGES[folder]) is None:
+    if not is_installed(PACKAGES[folder]):
         leave_out(f"{PACKAGES[folder]} is not installed, so the tests in {folder} are left out")
 
 

@@ -143,6 +143,45 @@ class Messages:
         return [{"role": "user", "content": blocks}]
 
 
+class Generate:
+    def __init__(self, provider: Provider, tools: Tools = BY_NAME) -> None:
+        self.tools = tools
+        self.url = f"{provider.gemini_url}/v1beta/models/{MODEL}:generateContent"
+        self.system = provider.talk.system
+
+    def body(self, messages: list[Json]) -> Json:
+        tools = [
+            {"name": name, "description": tool.__doc__, "parameters": schema(tool)}
+            for name, tool in self.tools.items()
+        ]
+        return {
+            "systemInstruction": {"parts": [{"text": self.system}]},
+            "contents": [
+                {"role": message["role"], "parts": [{"text": message["content"]}]}
+                if "content" in message
+                else message
+                for message in messages
+            ],
+            "tools": [{"functionDeclarations": tools}],
+        }
+
+    def read(self, answer: Json) -> tuple[list[Json], list[Any]]:
+        content = answer["candidates"][0]["content"]
+        return [content], [part["functionCall"] for part in content["parts"] if "functionCall" in part]
+
+    def results(self, calls: list[Any]) -> list[Json]:
+        parts = [
+            {
+                "functionResponse": {
+                    "name": call["name"],
+                    "response": {"result": self.tools[call["name"]](**call["args"])},
+                }
+            }
+            for call in calls
+        ]
+        return [{"role": "user", "parts": parts}]
+
+
 def schema(tool: Callable[..., str]) -> Json:
     """Return the JSON schema of a tool's parameters."""
     names = list(signature(tool).parameters)
@@ -153,8 +192,9 @@ def schema(tool: Callable[..., str]) -> Json:
     }
 
 
-LOOPS: dict[str, type[Chat] | type[Responses] | type[Messages]] = {
+LOOPS: dict[str, type[Chat] | type[Responses] | type[Messages] | type[Generate]] = {
     "openai": Chat,
     "openai_responses": Responses,
     "anthropic": Messages,
+    "gemini": Generate,
 }

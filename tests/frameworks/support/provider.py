@@ -3,12 +3,13 @@ is too small for.
 
     with Provider() as provider:
         for request in provider.asks():
-            ...  # any client of OpenAI at `provider.openai_url`, of Anthropic at `provider.anthropic_url`
+            ...  # any client of OpenAI at `provider.openai_url`, of Anthropic at `provider.anthropic_url`, or
+            ...  # of Gemini at `provider.gemini_url`
     assert not broken(provider)  # tests.frameworks.support.laws
 
-It speaks Chat Completions, Responses (with `/responses/compact` and `truncation: auto`) and Messages,
-streamed or not. It refuses with the provider's own error for a prompt that is too long, and reports its count
-as usage.
+It speaks Chat Completions, Responses (with `/responses/compact` and `truncation: auto`), Messages, and
+Gemini's generateContent, streamed or not. It refuses with the provider's own error for a prompt that is too
+long, and reports its count as usage.
 
 The model does the next step of the newest request that it can see. It does a step again if neither the call's
 result nor its fact is in the request. A request without the conversation's tools is one for a summary: the
@@ -24,7 +25,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.frameworks.support import truncation
-from tests.frameworks.support.reading import items_of, sealed, tokens_in, tokens_of, tools_of, visible
+from tests.frameworks.support.reading import (
+    call_name,
+    items_of,
+    sealed,
+    tokens_in,
+    tokens_of,
+    tools_of,
+    visible,
+)
 from tests.frameworks.support.talk import Talk, ToolUse, talk
 from tests.support.loopback import Answer, Call, Fail, Loopback, Seen
 from tests.support.loopback.script import Step
@@ -120,6 +129,11 @@ class Provider:
     @property
     def anthropic_url(self) -> str:
         """Return the base URL for clients of Anthropic."""
+        return self.server.base_url
+
+    @property
+    def gemini_url(self) -> str:
+        """Return the base URL for clients of Gemini."""
         return self.server.base_url
 
     @property
@@ -275,6 +289,8 @@ class Provider:
         }
 
     def _call(self, name: str, arguments: Json, seen: Seen) -> Call:
+        if seen.wire == "gemini":
+            return Call(name, json.dumps(arguments), id=call_name(name, arguments))
         number = len(self.issued) + len(self.recalled)
         start = "toolu_" if seen.wire == "anthropic" else "call_"
         return Call(name, json.dumps(arguments), id=f"{start}{number:020}")

@@ -1,4 +1,4 @@
-"""Reads requests of three wire formats into one form, and counts their tokens. It shares no code with
+"""Reads requests of four wire formats into one form, and counts their tokens. It shares no code with
 compactd, except the token table of o200k_base, which nobody can fetch without a network.
 """
 
@@ -75,14 +75,19 @@ def tokens_in(body: Json) -> int:
     (system prompt, messages, names and arguments of calls, results), 4 for each message or item, and the
     tools as compact JSON. Base64 of an image counts as its text does."""
     size = sum(PER_MESSAGE + sum(map(tokens_of, strings(raw))) for raw in raw_items(body))
-    size += sum(map(tokens_of, strings(body.get("system") or body.get("instructions") or "")))
+    size += sum(map(tokens_of, strings(own_system(body))))
     tools = body.get("tools")
     return size + (tokens_of(json.dumps(tools, ensure_ascii=False, separators=(",", ":"))) if tools else 0)
 
 
+def own_system(body: Json) -> Any:
+    """Return the system prompt of a request that has a field for it; otherwise an empty text."""
+    return body.get("system") or body.get("instructions") or body.get("systemInstruction") or ""
+
+
 def raw_items(body: Json) -> list[Any]:
     """Return the messages or items of a request, as they are."""
-    given = body.get("messages", body.get("input", []))
+    given = body.get("messages", body.get("input", body.get("contents", [])))
     return [given] if isinstance(given, str) else list(given or [])
 
 
@@ -98,25 +103,33 @@ def strings(value: Any) -> Iterator[str]:
             yield unsealed(sealed)
         case {"type": "reasoning"}:
             yield from strings(value.get("summary"))
+        case {"functionCall": {"name": name, **rest}}:
+            yield from (name, json.dumps(rest.get("args", {}), ensure_ascii=False))
         case dict():
             for name, inner in value.items():
                 if name == "input" and value.get("type") == "tool_use":
                     yield json.dumps(inner, ensure_ascii=False)
-                elif name not in ("role", "type", "id", "status", "cache_control", "signature") and (
-                    not name.endswith("_id")
-                ):
+                elif name not in (
+                    "role",
+                    "type",
+                    "id",
+                    "status",
+                    "cache_control",
+                    "signature",
+                    "thoughtSignature",
+                ) and (not name.endswith("_id")):
                     yield from strings(inner)
 
 
 def visible(body: Json) -> str:
     """Return all that a model reads in a request, except the tools."""
-    parts = [body.get("system"), body.get("instructions"), *raw_items(body)]
+    parts = [own_system(body), *raw_items(body)]
     return "\n".join(text for part in parts for text in strings(part))
 
 
 def system_of(body: Json) -> str:
     """Return the system prompt, in whatever field or messages it is."""
-    own = list(strings(body.get("system") or body.get("instructions") or ""))
+    own = list(strings(own_system(body)))
     return "\n".join(
         [*own, *(text for item in items_of(body) if item.role == "system" for text in item.texts)]
     )
@@ -124,11 +137,14 @@ def system_of(body: Json) -> str:
 
 def tools_of(body: Json) -> set[str]:
     """Return the names of the tools in a request."""
-    return {tool.get("name") or tool.get("function", {}).get("name", "") for tool in body.get("tools") or []}
+    tools = [each for tool in body.get("tools") or [] for each in tool.get("functionDeclarations", [tool])]
+    return {tool.get("name") or tool.get("function", {}).get("name", "") for tool in tools}
 
 
 def items_of(body: Json) -> list[Item]:
     """Return the messages or items of a request in the form that all formats share."""
+    if "contents" in body:
+        return list(_gemini_items(body["contents"]))
     return [item for raw in raw_items(body) for item in _items(raw)]
 
 
@@ -170,6 +186,37 @@ def _message(role: str, rest: Json) -> Iterator[Item]:
         yield Item("tool", results=tuple(results))
     if texts or calls or not results:
         yield Item(role, tuple(texts), tuple(calls), id=rest.get("id") or "")
+
+
+def call_name(name: str, arguments: Json) -> str:
+    """Return the id that this provider gives a call in Gemini's format, which has none."""
+    return f"{name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+
+
+def _gemini_items(contents: list[Json]) -> Iterator[Item]:
+    """Yield Gemini's contents. A response belongs to the first call of its name that has none yet."""
+    waiting: list[tuple[str, str]] = []
+    for content in contents:
+        texts: list[str] = []
+        calls: list[tuple[str, str]] = []
+        results: list[tuple[str, str]] = []
+        for part in content.get("parts", []):
+            match part:
+                case {"functionCall": {"name": name, **rest}}:
+                    calls.append((rest.get("id") or call_name(name, rest.get("args", {})), name))
+                case {"functionResponse": {"name": name, **rest}}:
+                    same = (each for each, of in waiting if of == name and rest.get("id") in (None, each))
+                    call = next(same, rest.get("id") or f"no call of {name}")
+                    waiting = [each for each in waiting if each[0] != call]
+                    results.append((call, "\n".join(strings(rest.get("response")))))
+                case _:
+                    texts.extend(strings(part))
+        waiting = calls or waiting
+        if results:
+            yield Item("tool", results=tuple(results))
+        if texts or calls or not results:
+            role = "assistant" if content.get("role") == "model" else str(content.get("role", "user"))
+            yield Item(role, tuple(texts), tuple(calls))
 
 
 def sealed(text: str) -> str:

@@ -17,7 +17,7 @@ from tests.frameworks.support.reading import tokens_in, tokens_of
 from tests.frameworks.support.talk import INJECTED, talk
 from tests.support.loopback.writing import Json
 
-WIRES = ("openai", "openai_responses", "anthropic")
+WIRES = ("openai", "openai_responses", "anthropic", "gemini")
 SMALL = talk(lots=2, parts=5)
 
 
@@ -61,6 +61,7 @@ def test_a_request_above_the_window_is_refused_in_the_providers_words(wire: str)
         "openai": "context_length_exceeded",
         "openai_responses": "context_length_exceeded",
         "anthropic": "prompt is too long",
+        "gemini": "exceeds the maximum number of tokens allowed",
     }
     assert words[wire] in json.dumps(body["error"])
     assert provider.totals.rejections == 1
@@ -281,6 +282,8 @@ def damaged(wire: str, damage: Callable[[list[Json]], None]) -> list[str]:
 
 
 def is_result(message: Json) -> bool:
+    if any("functionResponse" in part for part in message.get("parts", ())):
+        return True
     kind = message.get("type") or message.get("role")
     content = message.get("content")
     inner = content[0] if isinstance(content, list) and content else {}

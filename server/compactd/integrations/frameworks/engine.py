@@ -123,6 +123,11 @@ class Engine:
             each.close()
         return mirror
 
+    def known(self, session_id: str) -> Mirror | None:
+        """Return the mirror of a conversation that is followed already, with the options it has."""
+        with self._lock:
+            return self._mirrors.get(valid_id(session_id))
+
     def attempt(self, work: Callable[[Client], T], tested: str = "") -> T | None:
         """Return the result of `work`, which gets the running daemon's client. If anything in it fails, warn
         and return None: an agent must not fail because of compactd. There is one warning in the process for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.environment import PACKAGES, variables
+from tests.frameworks.environment import APART, PACKAGES, variables
 
 HERE = Path(__file__).parent
 UNMARKED = ("support",)
@@ -17,7 +17,8 @@ LONGEST_S = 300
 """Seconds for one test on a busy machine."""
 
 missing = sorted(folder for folder, module in PACKAGES.items() if find_spec(module) is None)
-collect_ignore = [*missing, *(["test_defaults.py"] if missing else [])]
+apart = sorted(folder for folder, module in APART.items() if find_spec(module) is None)
+collect_ignore = [*missing, *apart, *(["test_defaults.py"] if missing else [])]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

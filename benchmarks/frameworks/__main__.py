@@ -20,12 +20,21 @@ import msgspec
 from benchmarks.frameworks import document
 from benchmarks.frameworks.figures import Measured, Outcome, Timing
 from tests.frameworks.environment import ROOT, python, variables
+from tests.frameworks.hermes import environment as hermes
 
-PACKAGES = ("langchain", "deepagents", "openai-agents", "pydantic-ai-slim")
+PACKAGES = ("langchain", "deepagents", "openai-agents", "pydantic-ai-slim", "google-adk")
+HERMES = ("hermes-agent",)
+NODE = ("@openai/agents",)
 VERSIONS = (
     "import importlib.metadata, json, sys; "
     "print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:]}))"
 )
+
+
+def npm_versions() -> dict[str, str]:
+    """Return the versions of the frameworks for Node."""
+    given = json.loads((ROOT / "tests" / "frameworks" / "node" / "package.json").read_text("utf-8"))
+    return {name: given["dependencies"][name] for name in NODE}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -61,19 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in wrong:
             print(f"{name} does not agree with frameworks.json: python -m benchmarks.frameworks --write")
         return 1 if wrong else 0
-    program = python()
-    if program is None:
+    programs = (python(), hermes.python())
+    if None in programs:
         print("the frameworks are not installed: sh tests/frameworks/setup.sh", file=sys.stderr)
         return 2
-    found = Measured(
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        versions=json.loads(run(program, "-c", VERSIONS, *PACKAGES)),
-    )
+    module = f"benchmarks.frameworks.{'overhead' if options.overhead else 'measure'}"
+    found = Measured(date=datetime.datetime.now(datetime.UTC).date().isoformat(), versions=npm_versions())
+    lines: list[str] = []
+    for program, packages in zip(programs, (PACKAGES, HERMES), strict=True):
+        assert program is not None
+        found.versions |= json.loads(run(program, "-c", VERSIONS, *packages))
+        lines += run(program, "-m", module, options.only).splitlines()
     if options.overhead:
-        lines = run(program, "-m", "benchmarks.frameworks.overhead", options.only).splitlines()
         found.timings = [msgspec.json.decode(line, type=Timing) for line in lines]
     else:
-        lines = run(program, "-m", "benchmarks.frameworks.measure", options.only).splitlines()
         found.outcomes = [msgspec.json.decode(line, type=Outcome) for line in lines]
     if not lines:
         print("no such agent", file=sys.stderr)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.environment import PACKAGES, is_installed, variables
+from tests.frameworks.environment import APART, PACKAGES, is_installed, variables
 from tests.frameworks.node.driving import packages
 
 HERE = Path(__file__).parent
@@ -17,9 +17,10 @@ LONGEST_S = 300
 """Seconds for one test on a busy machine."""
 
 missing = sorted(folder for folder, module in PACKAGES.items() if not is_installed(module))
+apart = sorted(folder for folder, module in APART.items() if not is_installed(module))
 if packages() is None:
-    missing.append("node")
-collect_ignore = [*missing, *(["test_defaults.py"] if missing else [])]
+    apart.append("node")
+collect_ignore = [*missing, *apart, *(["test_defaults.py"] if missing else [])]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -29,6 +29,8 @@ PACKAGES = {
     "google_adk": "google.adk",
 }
 """The folder of a framework's tests, and of its adapter -> the module that its package installs."""
+APART = {"hermes": "run_agent"}
+"""The same for frameworks with an environment of their own, which the folder's setup.sh installs."""
 
 
 def folder() -> Path:

@@ -15,6 +15,7 @@ import sys
 from tests.faults.proof.parts import ROOT, Row
 from tests.faults.proof.results import Kept, load, store, today, write_table
 from tests.frameworks import environment
+from tests.frameworks.hermes import environment as hermes
 
 KEY = "tests/nightly"
 PARALLEL = ("-n", "logical", "--dist", "worksteal")
@@ -47,9 +48,15 @@ def run(*arguments: str) -> tuple[str, int]:
     return _run([sys.executable, "-m", "pytest", *OPTIONS, *arguments], dict(os.environ))
 
 
-def run_in_frameworks() -> tuple[str, int]:
-    """Run the tests in frameworks and print their output. Return (pytest's last line, its exit code)."""
-    return _run(environment.command(*PARALLEL, "--hypothesis-profile=nightly"), environment.variables())
+def run_in_frameworks() -> list[tuple[str, int]]:
+    """Run the tests in frameworks and print their output. Return (pytest's last line, its exit code) for each
+    environment.
+    """
+    options = (*PARALLEL, "--hypothesis-profile=nightly")
+    commands = [environment.command(*options)]
+    if hermes.python() is not None:
+        commands.append(hermes.command(*options))
+    return [_run(command, environment.variables()) for command in commands]
 
 
 def _run(command: list[str], variables: dict[str, str]) -> tuple[str, int]:
@@ -79,8 +86,8 @@ def main() -> int:
     closing, code = run(*arguments)
     if arguments:
         return code
-    more, more_code = run_in_frameworks()
-    closing, code = f"{closing}; in frameworks: {more}", code or more_code
+    for more, more_code in run_in_frameworks():
+        closing, code = f"{closing}; in frameworks: {more}", code or more_code
     row = row_of(closing, code)
     kept = load()
     kept[KEY] = Kept(

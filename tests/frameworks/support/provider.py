@@ -54,7 +54,7 @@ class Totals:
     """What a conversation cost, as the provider saw it."""
 
     requests: int
-    """All requests, refused ones included."""
+    """All requests for an answer, refused ones included."""
     rejections: int
     summaries: int
     """Requests for a summary that were answered, also those to `/responses/compact`."""
@@ -170,7 +170,7 @@ class Provider:
         """Return what the conversation cost so far."""
         answered = [*self.turns, *self.asides]
         return Totals(
-            requests=len(self.requests),
+            requests=sum(bool(seen.wire) for seen in self.requests),
             rejections=len(self.rejected),
             summaries=len(self.asides),
             input_tokens=sum(seen.tokens for seen in answered),

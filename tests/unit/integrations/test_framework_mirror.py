@@ -236,6 +236,31 @@ def test_undo_brings_the_messages_back(engine: Engine) -> None:
         mirror.undo()
 
 
+def test_every_answer_of_a_history_that_comes_at_once_is_billed(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    messages = [user("Read the files.")]
+    for number in range(3):
+        messages += turns([number])
+        messages[-2]["usage"] = {"input_tokens": 100 + number, "output_tokens": 10}
+    for _ in range(2):
+        assert mirror.record(history(messages), SETUP)
+    usage = mirror.state().token_usage
+    assert (usage.prompt_tokens, usage.completion_tokens) == (303, 30)
+    assert len(stored(engine, "test:1")) == 7
+
+
+def test_a_compaction_that_is_asked_for_is_made_although_it_is_not_due(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    messages = [user("Read the files."), *turns(range(6))]
+    assert prepared(mirror, messages).is_whole
+    done = mirror.compact(history(messages), SETUP, "the file names")
+    assert done is not None
+    assert done.compacted
+    view = prepared(mirror, messages)
+    assert len(view.items) < len(messages)
+    assert any(not isinstance(item, int) and item.is_summary for item in view.items)
+
+
 def test_the_usage_of_an_answer_is_billed_once(engine: Engine) -> None:
     mirror = engine.mirror("test:1", OPTIONS)
     messages = [user("Read the files.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from compactd.cli.framework.command import Argument, Command, Flag, Option
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page
 from compactd.integrations.hooks.events import AGENTS, AgentName
+from compactd.integrations.hooks.hermes_plugin import NAME as HERMES
 from compactd.integrations.hooks.hook_state import hooks_folder
 from compactd.integrations.hooks.install import (
     CannotChange,
@@ -32,6 +34,9 @@ Adds hooks to an agent's settings. The agent then reports its turns to compactd,
 after each of its own compactions it gets back the facts that its summary lost. Shows
 the change. The rest of the file stays byte for byte the same, and
 `compactd uninstall AGENT` restores the original.
+
+For Hermes, it writes a plugin into Hermes' folder instead, and says how to enable it
+(docs/hermes.md).
 
 Nothing leaves the machine: sessions are copied into compactd's own folder.
 """
@@ -63,7 +68,7 @@ RECALL = (
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
-    agent: AgentName
+    agent: AgentName | Literal["hermes"]
     dry_run: bool
     no_statusline: bool
     steer: bool
@@ -92,6 +97,8 @@ def settings_place(agent: AgentName, given: str | None) -> Path:
 def run(options: Options, page: Page) -> int:
     """Add the hooks and show the change."""
     agent = options.agent
+    if agent == HERMES:
+        return _run_hermes(options, page)
     path = settings_place(agent, options.settings)
     if options.steer and options.no_steer:
         raise CommandError("--steer and --no-steer exclude each other.", hint="Give one of them.")
@@ -128,6 +135,18 @@ def run(options: Options, page: Page) -> int:
         for text in (*AFTER[agent], *(RECALL if options.reduce and not options.observe else ())):
             page.line(text)
     return DONE if change.is_needed else NOTHING_TO_DO
+
+
+def _run_hermes(options: Options, page: Page) -> int:
+    from compactd.cli.commands import install_hermes
+
+    hooks = (options.no_statusline, options.steer, options.no_steer, options.reduce, options.no_reduce)
+    if any(hooks) or options.level or options.observe or options.settings:
+        raise CommandError(
+            "Hermes has no hooks of compactd's.",
+            hint="Give no options for hooks with it.",
+        )
+    return install_hermes.run(page, dry_run=options.dry_run)
 
 
 def _reduction(options: Options) -> str | None:
@@ -198,7 +217,7 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("agent", ", ".join(AGENTS), choices=AGENTS),
+        Argument("agent", ", ".join((*AGENTS, HERMES)), choices=(*AGENTS, HERMES)),
         Flag("--dry-run", "only show the change"),
         Flag("--no-statusline", "do not change Claude Code's status line"),
         Flag("--steer", "say what a summary of Claude Code must contain, before it is written (default)"),
@@ -212,6 +231,7 @@ COMMAND = Command(
     examples=(
         ("compactd install claude-code --dry-run", "show what would change"),
         ("compactd install codex", "add the hooks to Codex"),
+        ("compactd install hermes", "put the plugin into Hermes' folder"),
         ("compactd install claude-code --reduce --observe", "count what shorter tool output would save"),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 from msgspec import Struct
 
@@ -11,6 +12,7 @@ from compactd.cli.framework.command import Argument, Command, Flag
 from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, CommandError
 from compactd.cli.framework.page import Page
 from compactd.integrations.hooks.events import AGENTS, AgentName
+from compactd.integrations.hooks.hermes_plugin import NAME as HERMES
 from compactd.integrations.hooks.install import CannotChange, uninstall
 
 ABOUT = """\
@@ -23,7 +25,7 @@ entries are removed. Copied sessions stay: `compactd sessions delete ID` deletes
 class Options(Struct, frozen=True, kw_only=True):
     """The command's options."""
 
-    agent: AgentName
+    agent: AgentName | Literal["hermes"]
     dry_run: bool
     settings: str | None
 
@@ -31,6 +33,12 @@ class Options(Struct, frozen=True, kw_only=True):
 def run(options: Options, page: Page) -> int:
     """Remove the hooks and show the change."""
     agent = options.agent
+    if agent == HERMES:
+        from compactd.cli.commands import install_hermes
+
+        if options.settings:
+            raise CommandError("Hermes' plugin is not in its settings.", hint="Leave out --settings.")
+        return install_hermes.run(page, dry_run=options.dry_run, remove=True)
     path = settings_place(agent, options.settings)
     try:
         change = uninstall(path, agent, os.environ, dry_run=options.dry_run)
@@ -47,7 +55,7 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Argument("agent", ", ".join(AGENTS), choices=AGENTS),
+        Argument("agent", ", ".join((*AGENTS, HERMES)), choices=(*AGENTS, HERMES)),
         Flag("--dry-run", "only show the change"),
         SETTINGS,
     ),

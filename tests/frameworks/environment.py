@@ -25,6 +25,7 @@ PACKAGES = {
     "openai_agents": "agents",
     "pydantic_ai": "pydantic_ai",
     "claude_agent_sdk": "claude_agent_sdk",
+    "litellm": "litellm",
 }
 """The folder of a framework's tests, and of its adapter -> the module that its package installs."""
 
@@ -53,6 +54,7 @@ def variables(given: Mapping[str, str] = os.environ) -> dict[str, str]:
         "NO_PROXY": "127.0.0.1,localhost",
         "LANGSMITH_TRACING": "false",
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
 
 

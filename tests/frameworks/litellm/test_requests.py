@@ -21,6 +21,7 @@ import pytest
 from compactd.client.events import own_command
 from compactd.integrations.frameworks.engine import CompactdWarning, engine_of
 from compactd.integrations.frameworks.litellm import CompactdLogger, logger
+from compactd.integrations.frameworks.litellm.requests import PREFIX, name_of
 from tests.frameworks.litellm import agents
 from tests.frameworks.litellm.agents import WINDOW, Agent, registered
 from tests.frameworks.support.laws import broken
@@ -266,7 +267,7 @@ async def test_keys_of_a_proxy_do_not_share_sessions() -> None:
             messages = [{"role": "user", "content": f"I am {key[0]}. {provider.ask(0)}"}]
             await litellm.acompletion(messages=messages, metadata=metadata, **agents.openai(provider))
             assert log.session("same").state().message_count == 0
-            assert log.session(f"{key[:16]}:same").state().message_count == 1
+            assert log.session(name_of("same", key).removeprefix(PREFIX)).state().message_count == 1
 
 
 # --- usage ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import warnings
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import litellm
+from litellm._logging import verbose_proxy_logger
 from litellm.exceptions import ContextWindowExceededError
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.types.utils import CallTypes
@@ -31,6 +33,8 @@ _NO_SESSION = (
     "a request has no session id, so it is sent as it is. Give one, as in `metadata={'session_id': 'docs'}`"
 )
 _POSITIONAL = "the messages of a request were not given as `messages=…`, so they are sent as they are"
+
+_NO_DAEMON = "it could not be asked, so requests are sent as they are. `compactd doctor` may say more"
 
 _said: set[str] = set()
 
@@ -230,6 +234,8 @@ class CompactdLogger(CustomLogger):
         history = mapping.history_of(said, partial(usage.take, name))
         view = mirror.prepare(history, setup_of(request, opening, self._options.context_window))
         if view is None:
+            if _is_proxy():
+                _say_once(_NO_DAEMON)
             return None
         # Until something is left out, nothing is changed: LiteLLM makes messages valid itself.
         chosen = mapping.shown(view.items, said) if view.is_compacted and not view.is_whole else said
@@ -257,7 +263,17 @@ class CompactdLogger(CustomLogger):
         return engine_of(self._command)
 
 
+def _is_proxy() -> bool:
+    return "litellm.proxy.proxy_server" in sys.modules
+
+
 def _say_once(what: str) -> None:
-    if what not in _said:
-        _said.add(what)
-        warnings.warn(f"compactd: {what}. See docs/litellm.md.", CompactdWarning, stacklevel=2)
+    """Say something once in this process: as a warning, or in the log of the proxy, which shows no warnings."""
+    if what in _said:
+        return
+    _said.add(what)
+    text = f"compactd: {what}. See docs/litellm.md."
+    if _is_proxy():
+        verbose_proxy_logger.warning(text)
+    else:
+        warnings.warn(text, CompactdWarning, stacklevel=2)

@@ -5,6 +5,7 @@ its messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import litellm
@@ -18,7 +19,6 @@ _METADATA = ("metadata", "litellm_metadata")
 _GENERATED = "litellm_session_id_generated"
 """What the proxy puts next to a session id that it made up for one request."""
 _LIMITS = ("max_tokens", "max_completion_tokens")
-_KEY_CHARS = 16
 
 
 def session_name(request: Mapping[str, Any]) -> str | None:
@@ -37,8 +37,12 @@ def session_name(request: Mapping[str, Any]) -> str | None:
 
 
 def name_of(session_id: str, key: str = "") -> str:
-    """Return the name of the session `session_id` of a virtual key, which is given as its hash."""
-    return f"{PREFIX}{key[:_KEY_CHARS]}:{session_id}" if key else PREFIX + session_id
+    """Return the name of the session `session_id`. `key`: what the proxy says of the caller's key. The name
+    has a digest of it only.
+    """
+    if not key:
+        return PREFIX + session_id
+    return f"{PREFIX}{blake2b(key.encode(), digest_size=8).hexdigest()}:{session_id}"
 
 
 def _key_of(metadata: Mapping[str, Any]) -> str:

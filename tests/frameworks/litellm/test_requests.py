@@ -439,3 +439,39 @@ print(litellm.callbacks[0].session("f").state().message_count)
         )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().splitlines()[-1] == "1"
+
+
+async def test_the_recall_tool_answers_wrong_arguments_with_what_is_wrong() -> None:
+    with Provider() as provider, registered(persist=False) as log:
+        agent = Agent(litellm.acompletion, **agents.openai(provider))
+        await agent.run(provider.ask(0))
+        recall = log.recall_tool(agent.session_id, name="look_back")
+        assert recall.definition["function"]["name"] == "look_back"
+        assert "(tool)" in recall('{"query": "seal code"}')
+        assert "(tool)" in recall({"query": "seal code"})
+        assert "There is no entry e999" in recall('{"entry_ids": ["e999"]}')
+        for wrong in ("{", '{"query": 7}', '{"start": "x"}', "[]"):
+            assert recall(wrong).startswith("The arguments cannot be read")
+        assert recall("") == "Give `query` or `entry_ids`."
+
+
+async def test_a_router_with_pre_call_checks_refuses_before_the_hook() -> None:
+    """The page says so. If this fails, the page can say better."""
+    with Provider() as provider, registered():
+        model = {"model_name": "small", "litellm_params": agents.openai(provider)}
+        checked = {**model, "model_info": {"max_input_tokens": WINDOW}}
+        router = litellm.Router(model_list=[checked], enable_pre_call_checks=True)
+        with pytest.raises(litellm.ContextWindowExceededError, match="_pre_call_checks"):
+            await _overflow(provider, router.acompletion, model="small")
+        assert provider.requests == []
+
+
+async def test_the_last_answer_is_cut_to_what_fits() -> None:
+    with Provider(window=None) as provider, registered():
+        messages = [each for number in range(6) for each in filler(number, 800)]
+        messages.append({"role": "user", "content": provider.ask(0)})
+        metadata = {"session_id": uuid4().hex}
+        await litellm.acompletion(
+            messages=messages, metadata=metadata, max_tokens=50_000, **agents.openai(provider)
+        )
+    assert provider.requests[-1].body["max_tokens"] < WINDOW

@@ -268,7 +268,7 @@ def _is_proxy() -> bool:
 
 
 def _say_once(what: str) -> None:
-    """Say something once in this process: as a warning, or in the log of the proxy, which shows no warnings."""
+    """Say something once in this process: as a warning, or in the proxy's log, because it shows none."""
     if what in _said:
         return
     _said.add(what)

@@ -1,5 +1,5 @@
-"""A loop on LiteLLM that makes 40 tool calls in a window of 8,000 tokens. The model is a script, so it needs no
-key and no network.
+"""A loop on LiteLLM that makes 40 tool calls in a window of 8,000 tokens. The model is a script, so it needs
+no key and no network.
 
 python examples/frameworks/with_litellm.py
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import pytest
 from litellm.types.utils import ModelResponseStream
 from openai import AsyncOpenAI
 
-from tests.frameworks.environment import variables
+from tests.frameworks.environment import ROOT, variables
 from tests.frameworks.litellm.agents import WINDOW, Agent
 from tests.frameworks.support.laws import broken
 from tests.frameworks.support.provider import MODEL, Provider
@@ -29,11 +30,8 @@ from tests.frameworks.test_environment import leave_out
 
 KEY = "sk-test-" + uuid4().hex
 NAMES = ("header", "body", "stream", "unknown", "alone")
-HOOKS = """
-from compactd.integrations.frameworks.litellm import CompactdLogger
-
-compactd = CompactdLogger()
-"""
+PAGE = (ROOT / "docs" / "litellm.md").read_text()
+(HOOKS,) = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "\ncompactd =" in block]
 RUN = """
 import sys
 try:
@@ -61,7 +59,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         talks = {name: talk(2) for name in NAMES} | {"header": talk()}
         providers = {name: stack.enter_context(Provider(talks[name])) for name in NAMES}
         (folder / "config.yaml").write_text(json.dumps(_config(providers)))
-        (folder / "hooks.py").write_text(HOOKS)
+        (folder / "compactd_hooks.py").write_text(HOOKS)
         port, log = free_port(), folder / "log"
         given = {**variables(), "LITELLM_MASTER_KEY": KEY, "COMPACTD_HOME": str(folder / "data")}
         arguments = ("--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port))
@@ -88,7 +86,7 @@ def _config(providers: dict[str, Provider]) -> dict[str, Any]:
         models.append({"model_name": name, "litellm_params": parameters, **info})
     return {
         "model_list": models,
-        "litellm_settings": {"callbacks": "hooks.compactd"},
+        "litellm_settings": {"callbacks": "compactd_hooks.compactd"},
         "router_settings": {"retry_policy": {"BadRequestErrorRetries": 3}},
     }
 

@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ import pytest
 
 from compactd.client.events import own_command
 from compactd.integrations.frameworks.engine import CompactdWarning, engine_of
-from compactd.integrations.frameworks.litellm import CompactdLogger, logger
+from compactd.integrations.frameworks.litellm import CompactdLogger, logger, usage
 from compactd.integrations.frameworks.litellm.requests import PREFIX, name_of
 from tests.frameworks.litellm import agents
 from tests.frameworks.litellm.agents import WINDOW, Agent, registered
@@ -64,6 +65,36 @@ async def test_forty_tool_turns_fit_into_a_small_window(
     assert sum(isinstance(each, dict) and each["role"] == "tool" for each in agent.messages) > 40
 
 
+def test_a_stream_of_completion_is_billed() -> None:
+    with Provider() as provider, registered(persist=False) as log:
+        messages: list[Any] = [{"role": "user", "content": provider.ask(0)}]
+        given = {"metadata": {"session_id": uuid4().hex}, **agents.openai(provider)}
+        stream = log.completion(
+            messages=messages, stream=True, stream_options={"include_usage": True}, **given
+        )
+        answer = litellm.stream_chunk_builder(list(stream))
+        assert answer is not None
+        # LiteLLM reports it in a thread of its own.
+        session = log.session(given["metadata"]["session_id"])
+        until = time.monotonic() + 10
+        while not usage._waiting and time.monotonic() < until:
+            time.sleep(0.01)
+        messages += [answer.choices[0].message, {"role": "user", "content": "Go on."}]  # type: ignore[union-attr]
+        log.completion(messages=messages, **given)
+        assert session.state().token_usage.prompt_tokens == provider.requests[0].tokens
+
+
+async def test_a_long_id_is_one_session() -> None:
+    with Provider() as provider, registered() as log:
+        agent = Agent(
+            litellm.acompletion, "x" * 500, **agents.openai(provider), fallbacks=[f"openai/{MODEL}"]
+        )
+        for at in range(2):
+            await agent.run(provider.ask(at))
+        assert log.session("x" * 500).state().token_usage.prompt_tokens > WINDOW
+    assert broken(provider) == []
+
+
 async def test_a_router_fits_too() -> None:
     with Provider() as provider, registered():
         agent = Agent(agents.router(provider).acompletion, model="small")
@@ -85,7 +116,10 @@ def test_completion_fits_through_the_logger() -> None:
         state = log.session(agent.session_id).state()
     assert broken(provider) == []
     assert provider.totals.tasks == 5
-    assert state.token_usage.prompt_tokens > WINDOW
+    billed = sum(seen.tokens for seen in provider.turns[:-1])
+    assert state.token_usage.prompt_tokens == pytest.approx(billed, abs=2)
+    # The caller's own list keeps everything.
+    assert sum(isinstance(each, dict) and each["role"] == "tool" for each in agent.messages) > 40
 
 
 async def test_the_ids_place_in_the_request_does_not_matter() -> None:

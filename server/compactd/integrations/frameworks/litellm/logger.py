@@ -226,7 +226,7 @@ class CompactdLogger(CustomLogger):
             _say_once(_POSITIONAL)
             return None
         mirror = self._mirror(name)
-        if before is not None and before.mirror is mirror and before.sent == messages:
+        if before is not None and before.mirror.name == name and before.sent == messages:
             # A fallback of `acompletion` is given what was already chosen for the first model.
             messages = before.messages
         count = mapping.opening_of(messages)

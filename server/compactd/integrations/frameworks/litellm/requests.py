@@ -11,6 +11,7 @@ from typing import Any
 import litellm
 import msgspec
 
+from compactd.integrations.frameworks.engine import valid_id
 from compactd.integrations.frameworks.history import Setup, View
 from compactd.integrations.frameworks.litellm.messages import ChatMessage, field, json_bytes, text_of
 
@@ -41,8 +42,8 @@ def name_of(session_id: str, key: str = "") -> str:
     has a digest of it only.
     """
     if not key:
-        return PREFIX + session_id
-    return f"{PREFIX}{blake2b(key.encode(), digest_size=8).hexdigest()}:{session_id}"
+        return valid_id(PREFIX + session_id)
+    return valid_id(f"{PREFIX}{blake2b(key.encode(), digest_size=8).hexdigest()}:{session_id}")
 
 
 def _key_of(metadata: Mapping[str, Any]) -> str:

@@ -140,18 +140,22 @@ async def test_the_ids_place_in_the_request_does_not_matter() -> None:
 # --- overflows -----------------------------------------------------------------------------------------
 
 
-async def _overflow(provider: Provider, ask: Any, **request: Any) -> None:
-    """Send a conversation that is larger than a window which nobody knows."""
+async def _overflow(provider: Provider, ask: Any, **request: Any) -> str:
+    """Send a conversation that is larger than a window which nobody knows. Return its session's id."""
+    session = uuid4().hex
     messages = [each for number in range(20) for each in filler(number, 1_200)]
     messages.append({"role": "user", "content": provider.ask(0)})
-    await ask(messages=messages, metadata={"session_id": uuid4().hex}, **request)
+    await ask(messages=messages, metadata={"session_id": session}, **request)
+    return session
 
 
 async def test_an_overflow_is_answered_with_a_smaller_request() -> None:
     with Provider() as provider, registered(context_window=None) as log:
         request = {**agents.openai(provider), "model": f"openai/unknown-{uuid4().hex}"}
-        await _overflow(provider, log.acompletion, **request)
+        session = await _overflow(provider, log.acompletion, **request)
         assert [seen.accepted for seen in provider.requests] == [False, True]
+        # The hook and the logger do not both report the error.
+        assert log.session(session).state().compaction.count == 1
         request = {**request, "model": f"openai/unknown-{uuid4().hex}"}
 
         async def sync(**given: Any) -> Any:

@@ -146,6 +146,8 @@ class CompactdLogger(CustomLogger):
             try:
                 return await litellm.acompletion(**call.request)
             except Exception as error:
+                # What the hook made of it, if the logger is registered: it has reported the error, too.
+                call = _call.get() or call
                 await asyncio.to_thread(self._report, call, error)
                 if attempt == MAX_ATTEMPTS - 1 or not call.may_repeat:
                     raise
@@ -180,7 +182,7 @@ class CompactdLogger(CustomLogger):
     ) -> None:
         """If the request was too large for the model, make the next one smaller."""
         call = _call.get()
-        if call is not None and call.sent is request_data.get("messages"):
+        if call is not None and call.sent == request_data.get("messages"):
             await asyncio.to_thread(self._report, call, exception)
 
     async def async_post_call_success_deployment_hook(

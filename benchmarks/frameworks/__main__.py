@@ -22,7 +22,7 @@ from benchmarks.frameworks.figures import Measured, Outcome, Timing
 from tests.frameworks.environment import ROOT, python, variables
 from tests.frameworks.hermes import environment as hermes
 
-PACKAGES = ("langchain", "deepagents", "openai-agents", "pydantic-ai-slim", "google-adk")
+PACKAGES = ("langchain", "deepagents", "openai-agents", "pydantic-ai-slim", "google-adk", "litellm")
 HERMES = ("hermes-agent",)
 NODE = ("@openai/agents",)
 VERSIONS = (

@@ -27,6 +27,7 @@ MODULES = (
     "with_openai_agents_node",
     "with_pydantic_ai",
     "with_google_adk",
+    "with_litellm",
     "with_hermes",
 )
 """The frameworks' modules here, in the order of the table."""

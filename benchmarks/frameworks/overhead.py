@@ -29,6 +29,7 @@ MODULES = (
     "timed_openai_agents_node",
     "timed_pydantic_ai",
     "timed_google_adk",
+    "timed_litellm",
     "timed_hermes",
 )
 ONE = "--one"

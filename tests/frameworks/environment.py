@@ -27,6 +27,7 @@ PACKAGES = {
     "pydantic_ai": "pydantic_ai",
     "claude_agent_sdk": "claude_agent_sdk",
     "google_adk": "google.adk",
+    "litellm": "litellm",
 }
 """The folder of a framework's tests, and of its adapter -> the module that its package installs."""
 APART = {"hermes": "run_agent"}
@@ -59,6 +60,7 @@ def variables(given: Mapping[str, str] = os.environ) -> dict[str, str]:
         "NO_PROXY": "127.0.0.1,localhost",
         "LANGSMITH_TRACING": "false",
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# LangChain, deepagents, OpenAI Agents SDK, Pydantic AI, Claude Agent SDK and Google ADK (PyPI), with pytest and what
+# LangChain, deepagents, OpenAI Agents SDK, Pydantic AI, Claude Agent SDK, Google ADK and LiteLLM (PyPI), with pytest and what
 # compactd needs, in an environment outside the tree: ${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}/frameworks-HASH.
 # Hermes Agent and the frameworks for Node have environments of their own.
 #   BIN=.venv/bin sh tests/frameworks/setup.sh
@@ -11,7 +11,7 @@ place=$("$python" "$here/environment.py")
 sh "$here/hermes/setup.sh"
 sh "$here/node/setup.sh" || echo "the frameworks for Node: left out" >&2
 if [ -e "$place/.installed" ]; then exit 0; fi
-what="the frameworks (PyPI: langchain, deepagents, openai-agents, pydantic-ai-slim, claude-agent-sdk, google-adk; 700 MB)"
+what="the frameworks (PyPI: langchain, deepagents, openai-agents, pydantic-ai-slim, claude-agent-sdk, google-adk, litellm; 900 MB)"
 echo "installing $what in $place (once) ..."
 fetch() {
     rm -rf "$place"

@@ -49,7 +49,7 @@ def _body(error: BaseException) -> Raw:
     if body is None:
         response = getattr(error, "response", None)
         body = getattr(response, "text", None)
-    if not isinstance(body, str | dict | list):
+    if not body or not isinstance(body, str | dict | list):
         return NULL
     return Raw(msgspec.json.encode(body, enc_hook=repr))
 

@@ -194,17 +194,21 @@ def _requests(path: Path, is_wanted: Callable[[], bool]) -> Iterator[tuple[Reque
     """
     import socket
 
-    path.unlink(missing_ok=True)
+    # A hook that finds the socket connects at once, so it gets its name when it listens. The path stays as long.
+    unready = path.with_name(f"{path.name[:-1]}~")
+    for each in (unready, path):
+        each.unlink(missing_ok=True)
     until = time.monotonic() + MAX_AHEAD_S
     with socket.socket(socket.AF_UNIX) as door:
         mask = os.umask(0o177)
         try:
-            door.bind(str(path))
+            door.bind(str(unready))
         finally:
             os.umask(mask)
-        mine = path.stat().st_ino
+        mine = unready.stat().st_ino
         door.settimeout(LOOK_S)
         door.listen(2)
+        unready.rename(path)
         try:
             if not is_wanted():
                 return

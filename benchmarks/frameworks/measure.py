@@ -66,9 +66,7 @@ def have(runner: Runner, provider: Provider) -> Had:
     mark = is_marked if runner.kind == "compactd" else _takes_all(provider.talk)
     # Some ask a local server what it is, at paths of other servers, before they send a request.
     accepted = (" refused: ", " no such path: ")
-    faults = tuple(
-        fault for fault in broken(provider, mark) if not any(kind in fault for kind in accepted)
-    )
+    faults = tuple(fault for fault in broken(provider, mark) if not any(kind in fault for kind in accepted))
     return Had(provider.talk, provider.totals, faults, error)
 
 

@@ -14,7 +14,16 @@ from tests.frameworks.environment import LOCK, PACKAGES, is_installed
 from tests.frameworks.node.driving import packages
 
 PINNED = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", LOCK.read_text("utf-8"), re.MULTILINE))
-NAMES = ("langchain", "langgraph", "deepagents", "openai-agents", "pydantic-ai-slim", "claude-agent-sdk", "google-adk", "litellm")
+NAMES = (
+    "langchain",
+    "langgraph",
+    "deepagents",
+    "openai-agents",
+    "pydantic-ai-slim",
+    "claude-agent-sdk",
+    "google-adk",
+    "litellm",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

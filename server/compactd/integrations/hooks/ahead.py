@@ -194,7 +194,8 @@ def _requests(path: Path, is_wanted: Callable[[], bool]) -> Iterator[tuple[Reque
     """
     import socket
 
-    # A hook that finds the socket connects at once, so it gets its name when it listens. The path stays as long.
+    # A hook that finds the socket connects at once, so it gets its name when it listens. The path stays
+    # as long.
     unready = path.with_name(f"{path.name[:-1]}~")
     for each in (unready, path):
         each.unlink(missing_ok=True)

@@ -131,9 +131,13 @@ class NodeAgent:
         return answer["result"]
 
     def daemons(self) -> list[int]:
-        """Return the processes of its daemons."""
-        tasks = Path(f"/proc/{self._process.pid}/task")
-        return [int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()]
+        """Return the processes of its daemons. `node` itself may be the child of a script."""
+        found, looked_at = [self._process.pid], 0
+        while looked_at < len(found):
+            for task in Path(f"/proc/{found[looked_at]}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+            looked_at += 1
+        return [pid for pid in found if b"compactd\0serve" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
     def kill_daemons(self) -> None:
         """Kill its daemons."""

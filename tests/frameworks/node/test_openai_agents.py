@@ -51,11 +51,12 @@ def converse(node: NodeAgent, provider: Provider, session: str | None, first: in
         node.call("ask", text=request, session=session, **{"options": OPTIONS, **more})
 
 
-def stored(home: Path, session: str) -> list[Json]:
+def stored(home: Path, session: str, prefix: str = "openai-agents:") -> list[Json]:
     """Return the messages of the daemon's session, as another program sees them."""
+    name = f"{prefix}{session}"
     with Client(env={**os.environ, "COMPACTD_HOME": str(home)}) as client:
-        client.session_start(session_id=f"openai-agents:{session}", read_only=True)
-        entries = client.call("session/history", {"session_id": f"openai-agents:{session}"})["entries"]
+        client.session_start(session_id=name, read_only=True)
+        entries = client.call("session/history", {"session_id": name})["entries"]
     return [entry["message"] for entry in entries if "message" in entry]
 
 

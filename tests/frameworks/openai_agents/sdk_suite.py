@@ -64,8 +64,20 @@ ABOUT_SUFFIXES = (
     "expired_read_overhead",
     "resume_after_cancelled_compaction",
     "replay_strips_created_by",
+    "cancelled_suffix_transaction",
+    "expired_prefix",
+    "encrypted_suffix_transaction",
+    "backend_write_invalidates",
+    "does_not_split_tool_call",
+    "preserves_reasoning_and_its_follower",
+    "prefix_cleanup_stops",
+    "repeated_ttl_bursts",
+    "suffix_transaction_rolls_back",
+    "unverifiable_rows",
 )
-"""Tests of `OpenAIResponsesCompactionSession` above a store that can replace a suffix."""
+"""Tests of `OpenAIResponsesCompactionSession` and `EncryptedSession` above a store that can replace a
+suffix.
+"""
 SHIM = """
 import itertools, os, tempfile
 import agents, agents.memory

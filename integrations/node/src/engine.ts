@@ -157,13 +157,18 @@ export class Engine {
     if (isDaemons) this.#pausedUntil = Date.now() + PAUSE_MS;
     const name = error instanceof Error ? error.name : typeof error;
     const kind = isDaemons ? "" : name;
-    if (this.#warned.has(kind)) return;
-    this.#warned.add(kind);
     const isOurs = isDaemons || error instanceof RpcError;
     const message = error instanceof Error ? error.message : String(error);
     let text = `compactd: ${isOurs ? message : `${name}: ${message}`}. The agent goes on with its messages as they are.`;
     if (isDaemons) text += " `compactd doctor` may say more.";
     else if (!isOurs && tested) text += ` This version of compactd was tested with ${tested}.`;
+    this.warn(kind, text);
+  }
+
+  /** Warn, once in the process for each `kind`. */
+  warn(kind: string, text: string): void {
+    if (this.#warned.has(kind)) return;
+    this.#warned.add(kind);
     process.emitWarning(text, "CompactdWarning");
   }
 }

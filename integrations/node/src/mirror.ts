@@ -36,6 +36,7 @@ interface Started {
   session_id: string;
   resumed: boolean;
   read_only: boolean;
+  warnings?: string[];
 }
 
 interface Begun {
@@ -267,6 +268,9 @@ export class Mirror<Part> {
       // Another process has the session. A copy in memory serves this one.
       await daemon.request("session/close", { session_id: sessionId }, CALL_MS);
       started = await start({ persist: false });
+    }
+    for (const warning of started.warnings ?? []) {
+      if (warning.includes("compaction.")) this.#engine.warn(warning, `compactd: ${warning}.`);
     }
     this.#forget();
     const open: Open = { daemon, id: started.session_id, setup, options, entries: new Map(), leaf: undefined };

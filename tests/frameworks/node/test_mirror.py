@@ -146,3 +146,17 @@ def test_a_setting_that_does_not_exist_is_named_once(node: NodeAgent) -> None:
         assert node.call("prepare", **given)["items"] == [0]
     (warning,) = node.warnings
     assert "compaction.treshold_ratio is not a setting; it is ignored (perhaps threshold_ratio" in warning
+
+
+def test_items_of_a_message_that_the_view_shows_in_another_form(node: NodeAgent) -> None:
+    calls = [
+        {"type": "function_call", "callId": f"c{number}", "name": "f", "arguments": "{}"} for number in (1, 2)
+    ]
+    said = {"role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "Yes."}]}
+    output = {"type": "shell_call_output", "callId": "c3", "output": [{"stdout": "a"}]}
+    shell: list[Json] = [output]
+    shortened = {"role": "tool", "index": 1, "content": [{"type": "tool_result", "content": "short"}]}
+    answer = {"role": "assistant", "index": 0, "content": [call(1)["content"][0]]}
+    items = node.call("view", messages=[[said, *calls], shell], items=[answer, shortened])
+    # The other call and the text are gone, and an output whose form is fixed stays.
+    assert items == [{**calls[0], "arguments": '{"number":1}'}, output]

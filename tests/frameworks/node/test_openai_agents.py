@@ -41,8 +41,8 @@ def node(home: Path) -> Iterator[NodeAgent]:
 
 
 def begin(node: NodeAgent, provider: Provider, **more: Any) -> None:
-    given = {"wire": "responses", "way": "run", "options": OPTIONS, "tools": TOOL_LIST, **more}
-    node.call("begin", url=provider.openai_url, model=MODEL, system=SYSTEM, **given)
+    given = {"wire": "responses", "way": "run", "options": OPTIONS, "system": SYSTEM, "tools": TOOL_LIST}
+    node.call("begin", url=provider.openai_url, model=MODEL, **{**given, **more})
 
 
 def converse(node: NodeAgent, provider: Provider, session: str | None, first: int = 0, **more: Any) -> None:
@@ -323,10 +323,36 @@ def test_a_killed_writer_leaves_nothing_unreadable(node: NodeAgent, home: Path) 
     assert node.call("items", **given) == [say("a")]
     node.call("add", items=[say("b")], **given)
     assert node.call("items", **given) == [say("a"), say("b")]
+    # A change that was written twice is made once.
+    path.write_text(path.read_text() + '\n{"op":"twice","add":[{"role":"user","content":"c"}]}\n' * 2)
+    assert node.call("items", **given) == [say("a"), say("b"), say("c")]
     path.unlink()
     assert node.call("items", **given) == []
     node.call("add", items=[say("a")], **given)
     assert node.call("items", **given) == [say("a")]
+
+
+def test_a_session_that_another_process_began_anew_is_read_anew(node: NodeAgent, home: Path) -> None:
+    with Provider(SMALL) as provider:
+        begin(node, provider)
+        with NodeAgent("openai_agents", env={"COMPACTD_HOME": str(home)}) as other:
+            begin(other, provider)
+            node.call("add", items=[say("a")], session="s", options=OPTIONS)
+            other.call("clear", session="s", options=OPTIONS)
+            other.call("add", items=[say(f"b{number}") for number in range(20)], session="s")
+            assert node.call("items", session="s") == [say(f"b{number}") for number in range(20)]
+
+
+def test_instructions_and_tools_count(node: NodeAgent) -> None:
+    sizes = []
+    for words in ("Be brief.", "Be brief. " * 500):
+        with Provider(talk(lots=1, parts=1), window=None) as provider:
+            tools = [{**tool, "description": words} for tool in TOOL_LIST]
+            begin(node, provider, system=f"{SYSTEM} {words}", tools=tools)
+            converse(node, provider, words[:12] + str(len(words)), options={"command": COMMAND})
+            state = node.call("state", session=words[:12] + str(len(words)))
+            sizes.append(state["token_usage"]["current_context_tokens"])
+    assert sizes[1] > sizes[0] + 4_000
 
 
 @pytest.mark.parametrize("session", ["../../x", "", "a\0b", "é" * 5_000, "A", "a"])
@@ -596,6 +622,8 @@ def test_items_of_every_kind_are_kept_and_counted(node: NodeAgent, home: Path) -
     assert node.warnings == []
     known = stored(home, "one")
     assert json.dumps(known).count(PIXEL) == 2
+    # Encrypted thoughts are sent back, so they count.
+    assert "x" * 400 in json.dumps(known)
     for message in known:
         if "do it" in json.dumps(message):
             assert message["meta"]["author"] == "unknown" or message["role"] == "assistant"

@@ -1,6 +1,6 @@
 // The base of the adapters, without a framework: messages are in the neutral form already.
 
-import { closeDaemons, engineOf } from "./base.mjs";
+import { closeDaemons, engineOf, shown } from "./base.mjs";
 
 const mirrors = new Map();
 
@@ -19,4 +19,5 @@ export const record = async (given) => mirrorOf(given).record(history(given.mess
 export const failed = async (given) => mirrorOf(given).failed(given.error);
 export const state = async (given) => mirrorOf(given).state();
 export const recall = async (given) => mirrorOf(given).recall({ query: given.query ?? "", entryIds: given.ids ?? [], start: 0 });
+export const view = (given) => shown(given.messages, given.items);
 export const close = async () => closeDaemons();

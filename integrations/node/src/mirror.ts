@@ -21,6 +21,8 @@ import { recall, UNREACHABLE, type Question } from "./recall.js";
 
 /** Characters of messages in one request. A long history comes in several. */
 const MAX_BATCH = 4_000_000;
+/** Characters per token of a message as JSON, at most: English has about 4, with the JSON around it. */
+const MAX_TOKEN_CHARS = 5;
 const SESSION_NOT_FOUND = 1001;
 const CANNOT_FIT = 1008;
 
@@ -318,6 +320,9 @@ export class Mirror<Part> {
     if (first !== undefined) {
       const open = await this.#chooseSession(daemon, first, setup);
       const stored = countStored(open, ids);
+      if (stored === 0) keepBelievableUsages(added);
+      // What follows on another branch was billed there.
+      else if (open.leaf !== ids[stored - 1]) for (const each of added) each.usage = undefined;
       await this.#goTo(open, ids, stored);
       await this.#append(open, added.slice(Math.max(0, stored - same)), begins);
     }
@@ -369,8 +374,12 @@ export class Mirror<Part> {
   }
 
   async #send(open: Open, method: string, batch: readonly Encoded[], begins: boolean): Promise<void> {
-    const messages = batch.map(({ id, body }) => `{"id":"${id}",${body.slice(1)}`);
-    const usage = batch.findLast((each) => each.role === "assistant")?.usage ?? null;
+    const last = batch.findLast((each) => each.role === "assistant");
+    const usage = last?.usage ?? null;
+    const messages = batch.map((each) => {
+      const report = each.usage && each !== last ? `"usage":${sendable(each.usage)},` : "";
+      return `{"id":"${each.id}",${report}${each.body.slice(1)}`;
+    });
     const params = `{"session_id":${sendable(open.id)},"usage":${sendable(usage)},"messages":[${messages.join(",")}]}`;
     const appended = open.daemon.request<{ entry_ids: string[]; pending_calls?: unknown[] }>(method, params, COMPACT_MS);
     if (begins) {
@@ -437,6 +446,22 @@ export class Mirror<Part> {
 
 function upTo(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
+}
+
+/** Drop the reports of a whole history that cannot be on requests of all messages before them. A report on a compacted
+ * request must not pass for the size of the whole history. */
+function keepBelievableUsages(added: readonly Encoded[]): void {
+  let size = 0;
+  for (const each of added) {
+    if (size > MAX_TOKEN_CHARS * mostTokens(each.usage)) each.usage = undefined;
+    size += each.body.length;
+  }
+}
+
+/** Return a number of tokens that the input of a report is at most, whatever provider wrote it. */
+function mostTokens(usage: object | undefined): number {
+  const values: unknown[] = Object.values(usage ?? {});
+  return values.reduce<number>((sum, value) => sum + (typeof value === "number" && value > 0 ? value : 0), 0);
 }
 
 /** Return how many of `ids` the session has. An id stands for all messages before it, too. */

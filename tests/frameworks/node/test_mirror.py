@@ -160,3 +160,16 @@ def test_items_of_a_message_that_the_view_shows_in_another_form(node: NodeAgent)
     items = node.call("view", messages=[[said, *calls], shell], items=[answer, shortened])
     # The other call and the text are gone, and an output whose form is fixed stays.
     assert items == [{**calls[0], "arguments": '{"number":1}'}, output]
+
+
+def test_reports_on_compacted_requests_do_not_count_for_the_whole_history(node: NodeAgent) -> None:
+    options = {**OPTIONS, "persist": False}
+    messages = [user("Look at everything.")]
+    for number in range(25):
+        prepared(node, messages, options=options)
+        messages += [{**call(number), "usage": {"input_tokens": 3_000, "output_tokens": 9}}, result(number)]
+    node.kill_daemons()
+    view = prepared(node, messages, options=options)
+    assert view["isWhole"] is False
+    assert len(view["items"]) < 40
+    assert node.call("state", session="one")["token_usage"]["current_context_tokens"] < 8_000

@@ -241,11 +241,11 @@ def test_every_answer_of_a_history_that_comes_at_once_is_billed(engine: Engine) 
     messages = [user("Read the files.")]
     for number in range(3):
         messages += turns([number])
-        messages[-2]["usage"] = {"input_tokens": 100 + number, "output_tokens": 10}
+        messages[-2]["usage"] = {"input_tokens": 1_000 + number, "output_tokens": 10}
     for _ in range(2):
         assert mirror.record(history(messages), SETUP)
     usage = mirror.state().token_usage
-    assert (usage.prompt_tokens, usage.completion_tokens) == (303, 30)
+    assert (usage.prompt_tokens, usage.completion_tokens) == (3_003, 30)
     assert len(stored(engine, "test:1")) == 7
 
 
@@ -446,3 +446,48 @@ def test_each_kind_of_failure_is_told_once(engine: Engine) -> None:
         for error in (KeyError("a"), KeyError("b"), AttributeError("c")):
             fail(error)
     assert [str(each.message).split(":")[1].strip() for each in caught] == ["KeyError", "AttributeError"]
+
+
+def reported(messages: Sequence[Said], tokens: int) -> list[Said]:
+    """Return the messages with a report on each answer, of requests with so many tokens."""
+    usage = {"input_tokens": tokens, "output_tokens": 10}
+    return [{**said, "usage": usage} if said["role"] == "assistant" else said for said in messages]
+
+
+@pytest.mark.parametrize("how", ["the daemon dies", "the first message is edited"])
+def test_reports_on_compacted_requests_do_not_count_for_the_whole_history(engine: Engine, how: str) -> None:
+    mirror = engine.mirror("test:1", SessionOptions("test", persist=False))
+    messages = [user("Read the files.")]
+    for number in range(40):
+        prepared(mirror, messages)
+        messages += reported(turns([number]), 3_000)
+    if how == "the daemon dies":
+        engine.demand(lambda client: os.kill(client.pid, signal.SIGKILL))
+    else:
+        messages[0] = user("Read all files.")
+    view = prepared(mirror, messages)
+    assert not view.is_whole
+    assert len(view.items) < 30
+    tokens = mirror.state().token_usage.current_context_tokens
+    assert tokens is not None
+    assert tokens < WINDOW
+
+
+def test_reports_on_requests_of_the_whole_history_count(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    first = [user("Read the files."), *turns([1])]
+    prepared(mirror, reported(first, 60))
+    assert mirror.state().token_usage.prompt_tokens == 60
+
+
+def test_what_was_billed_on_another_branch_is_not_billed_again(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    messages = [user("Read the files.")]
+    for number in range(4):
+        prepared(mirror, messages)
+        messages += reported(turns([number]), 1_000 * (number + 1))
+    prepared(mirror, messages)
+    assert mirror.state().token_usage.prompt_tokens == 10_000
+    messages[-3] = result("c2", "another output")
+    prepared(mirror, messages)
+    assert mirror.state().token_usage.prompt_tokens == 10_000

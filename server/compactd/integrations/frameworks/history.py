@@ -7,8 +7,8 @@ every process, and two histories have the same ids up to their first difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +16,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.client import Json
+
+MAX_TOKEN_BYTES = 5
+"""Bytes per token of a message as JSON, at most: English has about 4, with the JSON around it."""
 
 NeutralMessage = dict[str, Any]
 """A message in the protocol's neutral form, without an id."""
@@ -108,10 +111,31 @@ class Encoded:
             new.messages.append(body)
         return new
 
+    def without_usages(self) -> Encoded:
+        """Return the messages without the provider's reports."""
+        return replace(self, usages=[None] * len(self.usages))
+
+    def with_believable_usages(self) -> Encoded:
+        """Return the messages of a whole history with the reports that may be on requests of all messages
+        before them. A report on a compacted request must not pass for the size of the whole history.
+        """
+        usages: list[Json] = []
+        size = 0
+        for message, usage in zip(self.messages, self.usages, strict=True):
+            usages.append(usage if size <= MAX_TOKEN_BYTES * _most_tokens(usage) else None)
+            size += len(message)
+        return replace(self, usages=usages)
+
     def from_index(self, index: int) -> Encoded:
         """Return the messages from `index` of the history on."""
         at = max(0, index - self.start)
         return Encoded(index, self.ids[at:], self.messages[at:], self.roles[at:], self.usages[at:])
+
+
+def _most_tokens(usage: Json) -> int:
+    """Return a number of tokens that the input of a report is at most, whatever provider wrote it."""
+    values = usage.values() if isinstance(usage, Mapping) else ()
+    return sum(value for value in values if isinstance(value, int) and value > 0)
 
 
 def content_bytes(history: History, index: int) -> bytes:

@@ -347,8 +347,14 @@ class Mirror:
         begun = None
         if ids:
             self._choose_session(client, ids[0], setup)
+            stored = self._stored(ids)
+            if stored == 0:
+                new = new.with_believable_usages()
+            elif self._leaf != ids[stored - 1]:
+                # What follows on another branch was billed there.
+                new = new.without_usages()
             self._go_to(client, ids)
-            begun = self._append(client, new.from_index(self._stored(ids)), begins)
+            begun = self._append(client, new.from_index(stored), begins)
         self._keys, self._ids = list(history.keys), ids
         return begun
 

@@ -40,6 +40,13 @@ class ShownMessage(Struct, frozen=True):
         return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
+def text_of(content: str | Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of a message's or a result's content. Blocks without a text are left out."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(block["text"] for block in content if block["type"] == "text")
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """All messages of a conversation, oldest first, as an adapter reads them."""

@@ -461,6 +461,24 @@ def test_an_agent_that_is_a_tool_has_a_session_of_its_own(node: NodeAgent, home:
     assert "Count the screws." in json.dumps(stored(home, own.removeprefix("openai-agents:")))
 
 
+@pytest.mark.parametrize("way", ["runner", "run"])
+def test_calls_with_the_same_id_do_not_mix_conversations(node: NodeAgent, way: str) -> None:
+    """Some local servers number the calls of each answer."""
+    call = {"type": "function_call", "callId": "call_0", "name": "recall", "status": "completed"}
+    look_up = {**call, "arguments": '{"query": "secret"}'}
+    done = {"type": "message", "role": "assistant", "status": "completed"}
+    answer = {**done, "content": [{"type": "output_text", "text": "Done."}]}
+    with Provider(SMALL) as provider:
+        begin(node, provider, way=way, recall=True, script=[[look_up], [answer]] * 2)
+    for name in ("plum", "pear"):
+        node.call("ask", text=f"My secret word is {name}.", session=name, options=OPTIONS)
+    first, *_, last = node.call("said")
+    assert "plum" in first
+    assert "plum" not in last
+    assert ("pear" in last) == (way == "run")
+    assert ("cannot be read now" in last) == (way == "runner")
+
+
 def test_an_interrupted_run_goes_on_in_another_process(home: Path) -> None:
     env = {"COMPACTD_HOME": str(home)}
     with Provider(talk(lots=1, parts=2)) as provider:

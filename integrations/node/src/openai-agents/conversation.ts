@@ -180,7 +180,8 @@ export const current = new AsyncLocalStorage<Conversation>();
 
 const conversations = new Map<string, Conversation>();
 const runs: Conversation[] = [];
-const calls = new Map<string, Mirror<Item[]>>();
+/** The sessions of calls, by id; null if two conversations have a call with the same id. */
+const calls = new Map<string, Mirror<Item[]> | null>();
 
 /** Return this process's conversation with a session id, with these options from now on. */
 export function conversationOf(sessionId: string, options: SessionOptions): Conversation {
@@ -203,7 +204,8 @@ export function runOf(items: readonly Item[], options: SessionOptions): Conversa
 }
 
 function noteCall(callId: string, mirror: Mirror<Item[]>): void {
-  keep(calls, callId, mirror, MAX_CALLS);
+  const known = calls.get(callId);
+  keep(calls, callId, known === undefined || known?.name === mirror.name ? mirror : null, MAX_CALLS);
 }
 
 /** Put a value at the end of a map, and drop the oldest beyond `most`. */

@@ -20,6 +20,8 @@ import { useTool } from "./wire.mjs";
 setTracingDisabled(true);
 const TURNS = 100;
 const sessions = new Map();
+/** What tools answered in requests to a scripted model. */
+const results = [];
 let made;
 
 /** Make an agent. `way`: how compactd gets its requests (`run`, `runner`, `model`, `provider`, or `none`). */
@@ -30,7 +32,7 @@ export function begin(given) {
     ? { getModel: () => new Scripted(given.script) }
     : new OpenAIProvider({ openAIClient: client, useResponses: wire === "responses" });
   const kind = wire === "responses" ? OpenAIResponsesModel : OpenAIChatCompletionsModel;
-  const object = new kind(client, model);
+  const object = given.script ? new Scripted(given.script) : new kind(client, model);
   const { session: _, ...own } = options;
   const real = way === "run" ? compactdModel(object) : way === "model" ? compactdModel(object, own) : model;
   const agent = new Agent({
@@ -71,7 +73,8 @@ class Scripted {
     this.script = script;
   }
 
-  async getResponse() {
+  async getResponse({ input }) {
+    results.push(...input.filter?.((item) => item.type === "function_call_result").map((item) => item.output.text));
     return { output: this.script.shift(), usage: new Usage() };
   }
 }
@@ -126,4 +129,5 @@ export const mutate = async (given) => sessionOf(given).applyHistoryMutations({ 
 export const state = async (given) => sessionOf(given).state();
 export const undo = async (given) => sessionOf(given).undo({ force: given.force });
 export const recall = async (given) => sessionOf(given).recall(given.query ?? "", given.ids, given.start);
+export const said = () => results;
 export const close = () => closeDaemons();

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,12 @@ def packages() -> Path | None:
     return place if (place / ".installed").exists() else None
 
 
+@cache
 def node() -> str:
-    """Return the program `node`: of the tests' environment, or from the PATH."""
-    return shutil.which("node", path=variables()["PATH"]) or "node"
+    """Return the program `node`: of the tests' environment, or from the PATH. PyPI's `node` is a program in
+    Python that starts the real one, so that one is asked where it is."""
+    found = shutil.which("node", path=variables()["PATH"]) or "node"
+    return subprocess.check_output([found, "-p", "process.execPath"], text=True).strip()
 
 
 def built() -> Path:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# OpenAI Agents SDK 0.20 and AI SDK 7 (npm), for the tests of integrations/node, and the compiler that builds it.
+# OpenAI Agents SDK 0.20, AI SDK 7 and 6, Mastra 1.71 (npm), for the tests of integrations/node, and the compiler that builds it.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-sh "$here/../../editors/npm-packages.sh" node-frameworks "$here" "OpenAI Agents SDK and AI SDK for Node (npm: 120 MB)"
+sh "$here/../../editors/npm-packages.sh" node-frameworks "$here" "OpenAI Agents SDK, AI SDK and Mastra for Node (npm: 280 MB)"

@@ -12,8 +12,8 @@ import pytest
 from tests.frameworks.environment import ROOT, variables
 from tests.frameworks.node.driving import built, node, packages
 
-PAGES = ("openai-agents-node",)
-EXAMPLES = ("with_openai_agents",)
+PAGES = ("openai-agents-node", "ai-sdk")
+EXAMPLES = ("with_openai_agents", "with_ai_sdk")
 BLOCK = re.compile(r"^```ts\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

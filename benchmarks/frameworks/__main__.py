@@ -24,7 +24,7 @@ from tests.frameworks.hermes import environment as hermes
 
 PACKAGES = ("langchain", "deepagents", "openai-agents", "pydantic-ai-slim", "google-adk", "litellm")
 HERMES = ("hermes-agent",)
-NODE = ("@openai/agents",)
+NODE = ("@openai/agents", "ai")
 VERSIONS = (
     "import importlib.metadata, json, sys; "
     "print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:]}))"

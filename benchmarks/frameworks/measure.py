@@ -25,6 +25,7 @@ MODULES = (
     "with_deepagents",
     "with_openai_agents",
     "with_openai_agents_node",
+    "with_ai_sdk",
     "with_pydantic_ai",
     "with_google_adk",
     "with_litellm",

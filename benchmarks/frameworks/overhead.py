@@ -27,6 +27,7 @@ MODULES = (
     "timed_langchain",
     "timed_openai_agents",
     "timed_openai_agents_node",
+    "timed_ai_sdk",
     "timed_pydantic_ai",
     "timed_google_adk",
     "timed_litellm",

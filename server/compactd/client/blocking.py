@@ -142,6 +142,22 @@ class _Connection(Connection):
         return None
 
 
+class Pending:
+    """Requests that were sent and whose answers are not read yet. They are carried out even if nobody waits
+    for their answers, and nothing is kept of these then.
+    """
+
+    def __init__(self, answers: Callable[[float], list[Raw | RpcError]]) -> None:
+        """`answers`: waits for the answers, at most so many seconds for each."""
+        self._answers = answers
+
+    def wait(self, timeout_s: float = TIMEOUT_S) -> list[Raw | RpcError]:
+        """Wait for the answers, and return what `Client.ask_all` returns. Raise what it raises: an error
+        while the requests were sent is raised here, too. Call it once.
+        """
+        return self._answers(timeout_s)
+
+
 class Client(DaemonClient, Calls):
     """A client that runs its own daemon, from construction to `close`."""
 
@@ -197,7 +213,14 @@ class Client(DaemonClient, Calls):
         carries out those of one session in this order. Return the results, undecoded; an error is returned in
         its place, not raised. `timeout_s`: how long to wait for each. Otherwise like `call`.
         """
-        return _run(self._requests(requests, timeout_s))
+        return self.send_all(requests).wait(timeout_s)
+
+    def send_all(self, requests: Sequence[Request]) -> Pending:
+        """Send several requests at once, like `ask_all`, and return without waiting for the answers. This
+        waits only while the daemon does not read, and while one that died is started again.
+        """
+        sent = _run(self._send_all(requests))
+        return Pending(lambda timeout_s: _run(self._answers_to(sent, timeout_s)))
 
     def notify(self, method: str, params: Params = None) -> None:
         """Send a notification. Raise `DaemonGone` if the daemon ended."""

@@ -11,13 +11,13 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from time import monotonic
 from typing import Literal, Protocol
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from compactd.client.events import (
     EVENTS_KEPT,
@@ -66,6 +66,10 @@ class Waiter(Protocol):
 
     async def get(self, timeout_s: float) -> Incoming | None:
         """Wait for the answer. Raise `TimeoutError` if it does not come in time."""
+
+
+Asked = dict[int, tuple[str, Waiter]]
+"""Requests that were sent: their ids, each with its method and the place for its answer."""
 
 
 class Connection(ABC):
@@ -139,8 +143,11 @@ class Connection(ABC):
 
     async def ask_all(self, requests: Sequence[Request], timeout_s: float) -> list[Raw | RpcError]:
         """Send requests, then wait for each answer at most `timeout_s`. Return what they answered."""
-        asked: dict[int, tuple[str, Waiter]] = {}
-        answered: list[Raw | RpcError] = []
+        return await self.answers_to(await self.send_all(requests), timeout_s)
+
+    async def send_all(self, requests: Sequence[Request]) -> Asked:
+        """Send requests. The answers may be read later, or never."""
+        asked: Asked = {}
         try:
             for method, params in requests:
                 request_id, waiter = await self._expect(method)
@@ -148,17 +155,29 @@ class Connection(ABC):
                 await self.send(
                     Outgoing("2.0", id=request_id, method=method, params={} if params is None else params)
                 )
+        except BaseException as error:
+            await self._give_up(asked, error)
+            raise
+        return asked
+
+    async def answers_to(self, asked: Asked, timeout_s: float) -> list[Raw | RpcError]:
+        """Wait for each answer at most `timeout_s`. Return what was answered."""
+        answered: list[Raw | RpcError] = []
+        try:
             for method, waiter in asked.values():
                 answered.append(await self._answer_to(method, waiter, timeout_s))
-        except self.given_up:
-            for request_id in tuple(asked)[len(answered) :]:
+        except BaseException as error:
+            await self._give_up(tuple(asked)[len(answered) :], error)
+            raise
+        return answered
+
+    async def _give_up(self, request_ids: Iterable[int], error: BaseException) -> None:
+        """Expect no answer any more. If the wait ended by one of `given_up`, cancel the requests, too."""
+        for request_id in request_ids:
+            self._waiting.pop(request_id, None)
+            if isinstance(error, self.given_up):
                 with contextlib.suppress(DaemonGone):
                     await self.send(Outgoing("2.0", method="$/cancelRequest", params={"id": request_id}))
-            raise
-        finally:
-            for request_id in asked:
-                self._waiting.pop(request_id, None)
-        return answered
 
     async def _expect(self, method: str) -> tuple[int, Waiter]:
         """Return the id of a new request, and the place for its answer."""
@@ -258,7 +277,7 @@ class Connection(ABC):
 
     def _handle(self, message: Incoming) -> None:
         match message:
-            case Incoming(method=None, id=int(number)) if waiter := self._waiting.get(number):
+            case Incoming(method=None, id=int(number)) if waiter := self._waiting.pop(number, None):
                 waiter.put(message)
             case Incoming(method=None, error=ErrorObject(code=code, message=text)):
                 self._log.append(
@@ -266,6 +285,15 @@ class Connection(ABC):
                 )
             case _:
                 self._take(self, message)
+
+
+class Sent(Struct, frozen=True):
+    """Requests that a client sent."""
+
+    requests: Sequence[Request]
+    link: Connection
+    asked: Asked | DaemonGone
+    """The error, if the daemon ended before they were sent."""
 
 
 class DaemonClient(ABC):
@@ -341,23 +369,39 @@ class DaemonClient(ABC):
         return answered
 
     async def _requests(self, requests: Sequence[Request], timeout_s: float) -> list[Raw | RpcError]:
-        remembered = self._remembered
-        if remembered is None:
-            return await self._running().ask_all(requests, timeout_s)
-        requests = [(method, remembered.with_ids(method, params)) for method, params in requests]
-        link = await self._ensure_running(self._running())
+        return await self._answers_to(await self._send_all(requests), timeout_s)
+
+    async def _send_all(self, requests: Sequence[Request]) -> Sent:
+        """Send requests. A daemon that died before is started again; if it dies meanwhile, `_answers_to` says
+        so.
+        """
+        remembered, link = self._remembered, self._running()
+        if remembered is not None:
+            requests = [(method, remembered.with_ids(method, params)) for method, params in requests]
+            link = await self._ensure_running(link)
         try:
-            answered = await link.ask_all(requests, timeout_s)
+            return Sent(requests, link, await link.send_all(requests))
         except DaemonGone as gone:
-            link = await self._ensure_running(link, gone)
-            if not all(is_repeatable(*request) for request in requests):
+            return Sent(requests, link, gone)
+
+    async def _answers_to(self, sent: Sent, timeout_s: float) -> list[Raw | RpcError]:
+        remembered = self._remembered
+        try:
+            if isinstance(sent.asked, DaemonGone):
+                raise sent.asked
+            answered = await sent.link.answers_to(sent.asked, timeout_s)
+        except DaemonGone as gone:
+            if remembered is None:
+                raise
+            link = await self._ensure_running(sent.link, gone)
+            if not all(is_repeatable(*request) for request in sent.requests):
                 raise Interrupted(
                     f"{gone}; the daemon was restarted: check whether the request was carried out",
                     gone.stderr,
                 ) from gone
-            answered = await link.ask_all(requests, timeout_s)
-        for (method, params), result in zip(requests, answered, strict=True):
-            if not isinstance(result, RpcError):
+            answered = await link.ask_all(sent.requests, timeout_s)
+        for (method, params), result in zip(sent.requests, answered, strict=True):
+            if remembered is not None and not isinstance(result, RpcError):
                 remembered.note(method, params, result)
         return answered
 

@@ -101,6 +101,58 @@ def test_a_single_request_may_have_all_the_tool_turns() -> None:
     assert (provider.totals.tasks, provider.totals.turns) == (1, 40)
 
 
+# --- a turn is sent before the next request asks for it -----------------------------------------------------
+
+
+def test_the_daemon_has_a_turn_before_the_next_request_is_prepared() -> None:
+    session = fresh(context_window=100_000)
+    found: list[bool] = []
+
+    def before(data: CallModelData[Any]) -> ModelInputData:
+        name = f"openai-agents:{session.session_id}"
+        newest: Any = data.model_data.input[-1]
+        if "output" in newest:
+            told = engine_of().demand(lambda client: client.call("session/history", {"session_id": name}))
+            found.append(newest["call_id"] in json.dumps(told["entries"]))
+        return data.model_data
+
+    async def script(provider: Provider) -> None:
+        async with provider_of(provider) as models:
+            config = session.run_config(RunConfig(model_provider=models, call_model_input_filter=before))
+            await ask(inspector(), provider.talk.requests[0], session, config)
+
+    with Provider(talk(lots=1, parts=5)) as provider:
+        asyncio.run(script(provider))
+
+    assert broken(provider) == []
+    assert found == [True] * 5
+
+
+@pytest.mark.parametrize("window", [WINDOW, 100_000])
+def test_a_run_that_stops_at_a_tools_result_goes_on_and_is_billed_once(window: int) -> None:
+    session = fresh(context_window=window)
+
+    async def script(provider: Provider) -> None:
+        async with provider_of(provider) as models:
+            config = session.run_config(RunConfig(model_provider=models))
+            agent = inspector()
+            agent.tool_use_behavior = "stop_on_first_tool"
+            for request in provider.asks():
+                await ask(agent, request, session, config)
+                state = await session.state()
+                assert state.token_usage.prompt_tokens == provider.totals.input_tokens
+                await ask(inspector(), "Go on.", session, config)
+
+    with Provider(SMALL, window=window) as provider:
+        asyncio.run(script(provider))
+
+    assert [each for each in broken(provider) if "newest" not in each] == []
+    state = asyncio.run(session.state())
+    assert state.token_usage.prompt_tokens == provider.totals.input_tokens
+    assert (state.compaction.count > 0) == (window == WINDOW)
+    assert sessions_of(session.session_id) == [session.mirror.name]
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_the_filter_alone_works_with_any_session(named: bool) -> None:
     async def script(provider: Provider) -> None:

@@ -175,6 +175,39 @@ def test_requests_that_are_sent_at_once_are_all_given_up() -> None:
         assert client._running()._waiting == {}
 
 
+def test_requests_are_carried_out_although_nobody_waits_for_their_answers(env) -> None:
+    append = ("session/append", {"session_id": "s", "messages": [{"role": "user", "content": "Hello."}]})
+    with Client(env=env) as client:
+        client.call("session/start", {"session_id": "s", "persist": False})
+        client.send_all([append, ("agent/state", {"session_id": "s"})])
+        later = client.send_all([append, ("session/expand", {"session_id": "s", "entry_ids": ["none"]})])
+        history = client.call("session/history", {"session_id": "s"})
+        appended, refused = later.wait()
+
+        assert client._running()._waiting == {}
+
+    assert len(history["entries"]) == 2
+
+    assert isinstance(appended, Raw)
+    assert isinstance(refused, RpcError)
+
+
+def test_requests_whose_answers_are_waited_for_in_vain_are_given_up() -> None:
+    with Client(python(MUTE)) as client:
+        pending = client.send_all([("daemon/ping", {}), ("daemon/info", {})])
+        with pytest.raises(TimeoutError, match="daemon/ping"):
+            pending.wait(0.05)
+        assert client._running()._waiting == {}
+
+
+def test_the_end_of_the_daemon_is_told_when_its_answers_are_waited_for() -> None:
+    with Client(python("")) as client:
+        client._running()._reading["stdout"].join()
+        pending = client.send_all([("daemon/ping", {})])
+        with pytest.raises(DaemonGone, match="daemon/ping"):
+            pending.wait()
+
+
 def test_a_daemon_that_does_not_end_is_killed() -> None:
     client = Client(python(DEAF))
 

@@ -206,6 +206,27 @@ async def test_requests_that_are_sent_at_once_are_sent_again_if_that_does_no_har
     assert texts(context.messages) == ["one", "two"]
 
 
+def test_requests_whose_answers_are_read_later_follow_the_same_rules(env: dict[str, str]) -> None:
+    appends = [
+        ("session/append", {"session_id": "s", "messages": [user("one")]}),
+        ("session/append", {"session_id": "s", "messages": [user("two")]}),
+    ]
+    with Client(env=env, restarts=True) as client:
+        client.session_start(session_id="s")
+        os.kill(client.pid, signal.SIGSTOP)
+        pending = client.send_all(appends)
+        os.kill(client.pid, signal.SIGKILL)
+        assert len(pending.wait()) == 2
+        os.kill(client.pid, signal.SIGSTOP)
+        begun = client.send_all([("turn/begin", {"session_id": "s"}), *appends])
+        os.kill(client.pid, signal.SIGKILL)
+        with pytest.raises(Interrupted):
+            begun.wait()
+        context = client.session_context(session_id="s")
+
+    assert texts(context.messages) == ["one", "two"]
+
+
 async def test_many_requests_that_wait_when_it_dies_are_all_answered(env: dict[str, str]) -> None:
     async with AsyncClient(env=env) as client:
         await client.session_start(session_id="s")

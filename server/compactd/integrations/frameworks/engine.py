@@ -128,6 +128,10 @@ class Engine:
         with self._lock:
             return self._mirrors.get(valid_id(session_id))
 
+    def running(self) -> Client | None:
+        """Return the daemon's client if it was started. Starts nothing."""
+        return None if monotonic() < self._paused_until else self._client
+
     def attempt(self, work: Callable[[Client], T], tested: str = "") -> T | None:
         """Return the result of `work`, which gets the running daemon's client. If anything in it fails, warn
         and return None: an agent must not fail because of compactd. There is one warning in the process for

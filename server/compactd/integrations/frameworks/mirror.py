@@ -7,15 +7,16 @@ continues from there on a new branch; the old branch stays in the journal.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from compactd.client import Client, Interrupted, Json, RpcError
+from compactd.client import Client, DaemonGone, Interrupted, Json, RpcError
 from compactd.integrations.frameworks import recall
 from compactd.integrations.frameworks.engine import CALL_S, SessionOptions, valid_id
 from compactd.integrations.frameworks.history import (
@@ -25,6 +26,16 @@ from compactd.integrations.frameworks.history import (
     ShownMessage,
     View,
     common_length,
+)
+from compactd.integrations.frameworks.sending import (
+    Appended,
+    AppendMethod,
+    NewMessage,
+    SentEarly,
+    append_request,
+    early_bytes,
+    is_early,
+    new_messages,
 )
 from compactd.protocol.messages import CompactionResult
 from compactd.protocol.wire import (
@@ -55,6 +66,10 @@ class Mirror:
     Methods that return None could not reach the daemon; the engine has warned.
     """
 
+    _early: SentEarly | None
+    _begun: Raw | RpcError | None
+    """The answer to the `turn/begin` that was sent early, until something else is asked of the session."""
+
     def __init__(self, engine: Engine, name: str, options: SessionOptions) -> None:
         """`name`: the framework's id of the conversation. Nothing is opened yet."""
         self.name = name
@@ -77,6 +92,22 @@ class Mirror:
         O(messages) comparisons; everything else depends on what is new, unless the view changed.
         """
         return self._attempt(lambda client: self._prepared(client, history, setup))
+
+    def send_early(self, history: History, setup: Setup) -> bool:
+        """Send a turn's answer and the results of its tools, and begin the next turn, without waiting for the
+        daemon: the next `prepare` then only reads the answers. Return whether that was done. In all but the
+        simple case, it is left to `prepare`: `setup` changed, the history was edited, somebody uses the
+        mirror, there is much to send, or a compaction may be due. O(messages) comparisons.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            client = self._engine.running()
+            return client is not None and self._sent_early(client, history, setup)
+        except DaemonGone:
+            return False
+        finally:
+            self._lock.release()
 
     def record(self, history: History, setup: Setup | None = None) -> bool | None:
         """Append what is new. Return True. For the end of a run: the answer is then in the session."""
@@ -171,35 +202,39 @@ class Mirror:
         there is none, or if the messages would not fit the window; `force` undoes it anyway, and the next
         request compacts again.
         """
-        self._demand(
-            lambda client: client.session_undo(
-                session_id=self._opened(client), force=force, timeout_s=self._options.call_s
-            )
-        )
+
+        def undone(client: Client) -> None:
+            self._early_bytes = 0
+            client.session_undo(session_id=self._opened(client), force=force, timeout_s=self._options.call_s)
+
+        self._demand(undone)
 
     def close(self) -> None:
         """Close the session at the daemon. It is opened again when it is needed."""
         with self._lock:
             session = self._session
+            self._wait_for_early()
             self._forget()
-        if session is not None:
-            self._engine.attempt(
-                lambda client: client.session_close(session_id=session, timeout_s=self._options.call_s)
-            )
+        if session is None:
+            return
+
+        def closed(client: Client) -> None:
+            with _session_may_be_gone():
+                client.session_close(session_id=session, timeout_s=self._options.call_s)
+
+        self._engine.attempt(closed)
 
     def delete(self) -> None:
         """Delete the session and its journal. Later calls begin a new one."""
         with self._lock:
             names = {self.name, self._session or self.name}
+            self._wait_for_early()
             self._forget()
 
         def deleted(client: Client) -> None:
             for name in names:
-                try:
+                with _session_may_be_gone():
                     client.session_delete(session_id=name, timeout_s=CALL_S)
-                except RpcError as error:
-                    if error.code != _SESSION_NOT_FOUND:
-                        raise
 
         self._engine.attempt(deleted)
 
@@ -218,6 +253,7 @@ class Mirror:
         with self._lock:
             self._forget_if_restarted(client)
             try:
+                self._take_early()
                 result = work(client)
                 if not self._forget_if_restarted(client):
                     return result
@@ -229,6 +265,8 @@ class Mirror:
                 # What the daemon has is not known any more.
                 self._forget()
                 raise
+            finally:
+                self._begun = None
             return work(client)
 
     def _forget_if_restarted(self, client: Client) -> bool:
@@ -250,6 +288,8 @@ class Mirror:
         self._leaf: str | None = None
         self._has_pending_calls = False
         self._is_begun = False
+        self._early = self._begun = None
+        self._early_bytes = 0
         self._epoch = -1
         self._items: list[int | ShownMessage] | None = None
         self._items_cover = 0
@@ -323,6 +363,7 @@ class Mirror:
             given["tools"] = list(setup.tools())
         if options.compaction and options.compaction != before.compaction:
             given["compaction"] = options.compaction
+        self._begun = None
         started = client.ask("session/start", given, StartResult, timeout_s=self._options.call_s)
         self._give_window(client, started, setup)
         self._setup, self._given = setup, options
@@ -334,14 +375,15 @@ class Mirror:
     ) -> Raw | RpcError | None:
         """Make the session's branch say what `history` says.
 
-        `begins`: send `turn/begin` with the last new messages, and return the answer; None if nothing is new.
+        `begins`: send `turn/begin` with the last new messages, and return the answer. If nothing is new,
+        return the answer to the one that was sent early; None if there is none.
         """
         if self._session is None:
             self._open(client, self.name, setup)
         self._configure(client, setup)
         same = common_length(self._keys, history.keys)
         if same == len(history.keys) == len(self._keys):
-            return None
+            return self._begun
         new = Encoded.of(history, same, self._ids[same - 1] if same else "")
         ids = [*self._ids[:same], *new.ids]
         begun = None
@@ -388,7 +430,7 @@ class Mirror:
 
     def _append(self, client: Client, new: Encoded, begins: bool) -> Raw | RpcError | None:
         """Append messages. Return the answer to `turn/begin`, sent with the last of them if `begins`."""
-        messages = list(zip(new.ids, new.messages, new.roles, new.usages, strict=True))
+        messages = new_messages(new)
         begun = None
         if self._is_begun and messages and messages[0][2] == "assistant":
             # The answer to the last request, and the results of its tools.
@@ -407,36 +449,66 @@ class Mirror:
         return begun
 
     def _send(
-        self,
-        client: Client,
-        method: Literal["turn/end", "session/append"],
-        messages: Sequence[tuple[str, bytes, str, Json]],
-        begins: bool,
+        self, client: Client, method: AppendMethod, messages: Sequence[NewMessage], begins: bool
     ) -> Raw | RpcError | None:
-        answers = [at for at, (_, _, role, _) in enumerate(messages) if role == "assistant"]
-        last = answers[-1] if answers else None
-        params: dict[str, object] = {
-            "session_id": self._session,
-            "messages": [
-                _identified(id_, body, None if at == last else usage)
-                for at, (id_, body, _, usage) in enumerate(messages)
-            ],
-        }
-        if last is not None and messages[last][3]:
-            params["usage"] = messages[last][3]
+        request = append_request(self._session, method, messages)
         # Both at once: 0.2 ms less than one after the other.
-        requests = [(method, params), self._beginning()] if begins else [(method, params)]
+        requests = [request, self._beginning()] if begins else [request]
         answered, *begun = client.ask_all(requests, timeout_s=self._options.compact_s)
         if isinstance(answered, RpcError):
             raise answered
-        result = msgspec.json.decode(answered, type=_Appended)
+        self._note_appended(messages, answered)
+        if method == "turn/end":
+            self._is_begun = False
+        return begun[0] if begun else None
+
+    def _note_appended(self, messages: Sequence[NewMessage], answered: Raw) -> None:
+        result = msgspec.json.decode(answered, type=Appended)
         for (id_, *_), entry_id in zip(messages, result.entry_ids, strict=True):
             self._entries[id_] = entry_id
         self._leaf = messages[-1][0]
         self._has_pending_calls = bool(result.pending_calls)
-        if method == "turn/end":
-            self._is_begun = False
-        return begun[0] if begun else None
+        self._early_bytes = 0
+
+    # --- what is sent early -----------------------------------------------------------------------------
+
+    def _sent_early(self, client: Client, history: History, setup: Setup) -> bool:
+        same = len(self._keys)
+        is_ready = self._is_begun and self._early is None and self._daemon == client.pid
+        if not is_ready or setup != self._setup or self._options != self._given:
+            return False
+        if not 0 < same < len(history.keys) or common_length(self._keys, history.keys) < same:
+            return False
+        messages = new_messages(Encoded.of(history, same, self._ids[-1]))
+        # A message that the session has is on a branch that was left.
+        if messages[0][0] in self._entries or not is_early(messages, self._early_bytes):
+            return False
+        requests = [append_request(self._session, "turn/end", messages), self._beginning()]
+        self._early = SentEarly(client.send_all(requests), messages, list(history.keys))
+        return True
+
+    def _take_early(self) -> None:
+        """Read the answers to what was sent early, and note what the session has now. The answer to
+        `turn/begin` holds until something else is asked of the session.
+        """
+        early, self._early = self._early, None
+        if early is None:
+            return
+        answered, begun = early.pending.wait(self._options.compact_s)
+        if isinstance(answered, RpcError):
+            # Whatever the reason: find out what the session has, and append the rest.
+            self._forget()
+            return
+        self._note_appended(early.messages, answered)
+        self._is_begun = False
+        self._keys = early.keys
+        self._ids = [*self._ids, *(id_ for id_, *_ in early.messages)]
+        self._begun = begun
+
+    def _wait_for_early(self) -> None:
+        """Wait until what was sent early is in the session, whatever the daemon says."""
+        with contextlib.suppress(DaemonGone, TimeoutError):
+            self._take_early()
 
     # --- the view ---------------------------------------------------------------------------------------
 
@@ -451,10 +523,11 @@ class Mirror:
         if isinstance(begun, RpcError):
             if begun.code != _CANNOT_FIT:
                 raise begun
-            epoch = -1
+            epoch, self._early_bytes = -1, 0
         else:
             told = msgspec.json.decode(begun, type=BeginResult)
             epoch, most = told.token_usage.epoch, told.max_output_tokens
+            self._early_bytes = early_bytes(told.token_usage)
         self._is_begun = True
         limit = None if most is UNSET else most
         if epoch == 1 and not self._has_pending_calls:
@@ -490,17 +563,14 @@ class Mirror:
         return items
 
 
-def _identified(id_: str, body: bytes, usage: Json) -> Raw:
-    """Return an encoded message with its id, and with the report on the request that it answers."""
-    report = b'"usage":%b,' % msgspec.json.encode(usage) if usage else b""
-    return Raw(b'{"id":"%b",%b%b' % (id_.encode(), report, body[1:]))
-
-
-class _Appended(Struct, frozen=True):
-    """What matters of the results of `session/append` and `turn/end`."""
-
-    entry_ids: list[str]
-    pending_calls: list[Raw] = []
+@contextlib.contextmanager
+def _session_may_be_gone() -> Iterator[None]:
+    """Ignore the error that the daemon has no such session."""
+    try:
+        yield
+    except RpcError as error:
+        if error.code != _SESSION_NOT_FOUND:
+            raise
 
 
 class _Meta(Struct, frozen=True):

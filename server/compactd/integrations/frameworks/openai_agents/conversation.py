@@ -24,6 +24,7 @@ from compactd.integrations.frameworks.mirror import Mirror
 from compactd.integrations.frameworks.openai_agents.items import Item, Log, as_sent, fields_of, is_summary
 from compactd.integrations.frameworks.openai_agents.store import NOTHING, FileStore, Stored
 from compactd.integrations.frameworks.openai_agents.views import shown
+from compactd.integrations.frameworks.sending import MAX_EARLY
 
 CLIENT = "openai-agents"
 MAX_CONVERSATIONS = 64
@@ -246,11 +247,21 @@ class Conversation:
         )
         return shown(fresh, kept)
 
-    def record_soon(self, stored: Stored) -> None:
-        """Learn what was stored. Append it to the daemon's session with the next request; if none comes at
-        once, in a thread, or at the end of the process.
+    def note_stored(self, stored: Stored) -> None:
+        """Learn what was stored. If it is a turn's answer and results, send it to the daemon now: the next
+        request then waits less. Otherwise, append it to the daemon's session with the next request; if none
+        comes at once, in a thread, or at the end of the process.
         """
-        self.take(stored)
+        known = len(self._stored.texts)
+        log = self.take(stored)
+        self._record_soon()
+        setup = self._setup
+        if setup is not None and sum(map(len, stored.texts[known:])) <= MAX_EARLY:
+            # Whether it works or not, the next request or the timer does the rest.
+            mirror = self._mirror()
+            self.engine.guard(lambda: mirror.send_early(log.history(self.usage_of(mirror, log)), setup))
+
+    def _record_soon(self) -> None:
         self.engine.add_unfinished(self._settle)
         with self._lock:
             self._is_recorded = False

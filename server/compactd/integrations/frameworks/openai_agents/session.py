@@ -113,7 +113,7 @@ class CompactdSession:
         if not items:
             return
         conversation = self._conversation()
-        conversation.record_soon(await self._store.add(items, conversation.stored))
+        await self._store.add(items, conversation.stored, conversation.note_stored)
 
     async def pop_item(self) -> Item | None:
         """Remove the newest item and return it; None if there is none. It stays in compactd's journal."""

@@ -61,8 +61,10 @@ class Store(Protocol):
     async def latest(self, limit: int) -> list[Item]:
         """Return the newest items, oldest first; all if `limit` is negative."""
 
-    async def add(self, items: Sequence[Item], known: Stored) -> Stored:
-        """Store items, and return all as `all` does. They are on disk when this returns."""
+    async def add(self, items: Sequence[Item], known: Stored, then: Callable[[Stored], None]) -> None:
+        """Store items: they are on disk when this returns. Then call `then` in a thread, with all items as
+        `all` returns them.
+        """
 
     async def pop(self) -> Item | None:
         """Remove the newest item and return it."""
@@ -94,10 +96,10 @@ class FileStore:
         """See `Store`."""
         return await asyncio.to_thread(self._latest, limit)
 
-    async def add(self, items: Sequence[Item], known: Stored) -> Stored:
+    async def add(self, items: Sequence[Item], known: Stored, then: Callable[[Stored], None]) -> None:
         """See `Store`. Raise `TypeError` for an item that JSON cannot hold, and store none then."""
         texts = [json.dumps(item, default=_fields) for item in items]
-        return await _finished(lambda: self._add(texts, known))
+        await _finished(lambda: then(self._add(texts, known)))
 
     async def pop(self) -> Item | None:
         """See `Store`."""
@@ -245,10 +247,11 @@ class SessionStore:
         """See `Store`."""
         return list(await self.session.get_items(limit=limit))
 
-    async def add(self, items: Sequence[Item], known: Stored) -> Stored:
+    async def add(self, items: Sequence[Item], known: Stored, then: Callable[[Stored], None]) -> None:
         """See `Store`."""
         await self.session.add_items(list(items))
-        return await self.all(known)
+        stored = await self.all(known)
+        await _finished(lambda: then(stored))
 
     async def pop(self) -> Item | None:
         """See `Store`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -67,7 +68,9 @@ def requests_sent(engine: Engine) -> int:
 
 
 def daemon(engine: Engine, number: int) -> None:
-    os.kill(engine.demand(lambda client: client.pid), number)
+    # A client that has noticed the end of its daemon has also waited for the process.
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(engine.demand(lambda client: client.pid), number)
 
 
 # --- what is sent, and when -----------------------------------------------------------------------------
@@ -178,6 +181,18 @@ def test_a_turn_of_a_branch_that_was_left_is_not_stored_again(engine: Engine) ->
     assert not mirror.send_early(history(messages), SETUP)
     assert prepared(mirror, messages).is_whole
     assert stored(engine) == contents(messages)
+
+
+def test_an_agent_whose_requests_are_not_what_it_stores_is_not_served_early(engine: Engine) -> None:
+    mirror = opened(engine)
+    messages, seen = list(START), list(START)
+    for number in range(3, 6):
+        sent = mirror.send_early(history([*seen, *turns([number])]), SETUP)
+        seen += [call(f"c{number}"), result(f"c{number}", "changed on the way")]
+        assert prepared(mirror, seen).is_whole
+        messages += turns([number])
+        assert sent == (number == 3)
+    assert len(stored(engine)) == len(seen) + 2
 
 
 def test_a_mirror_that_is_in_use_is_not_waited_for(engine: Engine) -> None:
@@ -309,6 +324,15 @@ def test_a_compaction_that_is_asked_for_is_in_the_next_view(engine: Engine) -> N
     assert done is not None
     assert done.compacted
     assert prepared(mirror, MESSAGES).is_compacted
+
+
+def test_an_agent_with_a_smaller_window_does_not_get_the_others_answer(engine: Engine) -> None:
+    mirror = engine.mirror("test:1", OPTIONS)
+    messages = [user("Read the files."), *turns(range(30))]
+    prepared(mirror, messages)
+    messages += turns([30])
+    assert mirror.send_early(history(messages), SETUP)
+    assert not prepared(mirror, messages, Setup(model="openai/gpt-4o", context_window=SMALL)).is_whole
 
 
 def test_an_undone_compaction_is_in_no_view(engine: Engine) -> None:

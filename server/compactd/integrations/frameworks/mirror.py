@@ -76,6 +76,7 @@ class Mirror:
         self._engine = engine
         self._options = self._given = options
         self._lock = threading.RLock()
+        self._may_be_early = True
         self._forget()
 
     def adopt(self, options: SessionOptions) -> None:
@@ -384,6 +385,9 @@ class Mirror:
         same = common_length(self._keys, history.keys)
         if same == len(history.keys) == len(self._keys):
             return self._begun
+        if self._begun is not None and same < len(self._keys):
+            # The requests of this agent are not what it stores: each turn would be sent twice.
+            self._may_be_early = False
         new = Encoded.of(history, same, self._ids[same - 1] if same else "")
         ids = [*self._ids[:same], *new.ids]
         begun = None
@@ -475,7 +479,7 @@ class Mirror:
     def _sent_early(self, client: Client, history: History, setup: Setup) -> bool:
         same = len(self._keys)
         is_ready = self._is_begun and self._early is None and self._daemon == client.pid
-        if not is_ready or setup != self._setup or self._options != self._given:
+        if not (is_ready and self._may_be_early) or setup != self._setup or self._options != self._given:
             return False
         if not 0 < same < len(history.keys) or common_length(self._keys, history.keys) < same:
             return False

@@ -40,6 +40,9 @@ class _Waiter:
         async with asyncio.timeout(timeout_s):
             return await self._answer
 
+    def is_full(self) -> bool:
+        return self._answer.done()
+
 
 class _Connection(Connection):
     given_up = (TimeoutError, asyncio.CancelledError)

@@ -82,6 +82,9 @@ class _Waiter:
         except queue.Empty:
             raise TimeoutError from None
 
+    def is_full(self) -> bool:
+        return not self._answers.empty()
+
 
 class _Lock:
     def __init__(self) -> None:
@@ -147,9 +150,17 @@ class Pending:
     for their answers, and nothing is kept of these then.
     """
 
-    def __init__(self, answers: Callable[[float], list[Raw | RpcError]]) -> None:
+    def __init__(
+        self, answers: Callable[[float], list[Raw | RpcError]], is_answered: Callable[[], bool]
+    ) -> None:
         """`answers`: waits for the answers, at most so many seconds for each."""
         self._answers = answers
+        self._is_answered = is_answered
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether `wait` would return at once. False if the daemon ended, whatever it answered before."""
+        return self._is_answered()
 
     def wait(self, timeout_s: float = TIMEOUT_S) -> list[Raw | RpcError]:
         """Wait for the answers, and return what `Client.ask_all` returns. Raise what it raises: an error
@@ -220,7 +231,7 @@ class Client(DaemonClient, Calls):
         waits only while the daemon does not read, and while one that died is started again.
         """
         sent = _run(self._send_all(requests))
-        return Pending(lambda timeout_s: _run(self._answers_to(sent, timeout_s)))
+        return Pending(lambda timeout_s: _run(self._answers_to(sent, timeout_s)), sent.is_answered)
 
     def notify(self, method: str, params: Params = None) -> None:
         """Send a notification. Raise `DaemonGone` if the daemon ended."""

@@ -67,6 +67,9 @@ class Waiter(Protocol):
     async def get(self, timeout_s: float) -> Incoming | None:
         """Wait for the answer. Raise `TimeoutError` if it does not come in time."""
 
+    def is_full(self) -> bool:
+        """Return whether something is stored that nobody has waited for yet."""
+
 
 Asked = dict[int, tuple[str, Waiter]]
 """Requests that were sent: their ids, each with its method and the place for its answer."""
@@ -294,6 +297,15 @@ class Sent(Struct, frozen=True):
     link: Connection
     asked: Asked | DaemonGone
     """The error, if the daemon ended before they were sent."""
+
+    def is_answered(self) -> bool:
+        """Return whether all answers have come. False if the daemon ended."""
+        if isinstance(self.asked, DaemonGone) or not all(
+            waiter.is_full() for _, waiter in self.asked.values()
+        ):
+            return False
+        # A connection that ends says so before it stores None for what was not answered.
+        return not self.link.is_ended
 
 
 class DaemonClient(ABC):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import hypothesis
+import pydantic
 import pytest
 from google.genai import types
 from hypothesis import given
@@ -371,3 +373,63 @@ def test_a_key_follows_an_edit_in_place() -> None:
     before = history_of([model(part)]).keys
     part.function_call.args = {"x": 2}
     assert history_of([model(part)]).keys != before
+
+
+def copied(contents: list[Content]) -> list[Content]:
+    return [content.model_copy(deep=True) for content in contents]
+
+
+def leaves(value: Any) -> list[tuple[Any, Any, Any]]:
+    """Return the containers, the names and the values of all that a value says, however deep it is."""
+    fields = vars(value) if isinstance(value, pydantic.BaseModel) else value
+    pairs = enumerate(fields) if isinstance(fields, list) else fields.items()
+    found = []
+    for name, each in pairs:
+        if isinstance(each, str | bytes | int):
+            found.append((fields, name, each))
+        elif isinstance(each, pydantic.BaseModel | dict | list):
+            found += leaves(each)
+    return found
+
+
+def edited(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int) else value + (b"!" if isinstance(value, bytes) else "!")
+
+
+@given(CONTENTS, st.data())
+def test_any_edit_in_place_changes_the_keys_as_it_changes_a_copys(
+    contents: list[Content], data: st.DataObject
+) -> None:
+    contents = copied(contents)
+    places = [place for content in contents for place in leaves(content)]
+    hypothesis.assume(places)
+    before = history_of(contents).keys
+    container, name, value = data.draw(st.sampled_from(places))
+    container[name] = edited(value)
+    after = history_of(contents).keys
+    assert [one == other for one, other in zip(before, after, strict=True)].count(False) == 1
+    assert after == history_of(copied(contents)).keys
+
+
+@given(CONTENTS, st.data())
+def test_any_new_or_lost_part_or_value_changes_the_keys(contents: list[Content], data: st.DataObject) -> None:
+    contents = copied(contents)
+    parts = [part for content in contents for part in content.parts or ()]
+    said = [part.function_call.args for part in parts if part.function_call]
+    said += [part.function_response.response for part in parts if part.function_response]
+    places: list[Any] = [*(content.parts for content in contents if content.parts), *filter(None, said)]
+    hypothesis.assume(places)
+    before = history_of(contents).keys
+    place = data.draw(st.sampled_from(places))
+    if isinstance(place, list):
+        place.append(text("more"))
+    else:
+        place["more than three"] = 1
+    more = history_of(contents).keys
+    assert more != before
+    place.pop("more than three" if isinstance(place, dict) else -1)
+    assert history_of(contents).keys == before
+    place.pop(next(iter(place)) if isinstance(place, dict) else -1)
+    assert history_of(contents).keys != before

@@ -80,6 +80,31 @@ class Mirror(DaemonSession):
         finally:
             self._lock.release()
 
+    @property
+    def has_early_answers(self) -> bool:
+        """Whether `prepare_at_once` may return a view: a turn was sent early, and the daemon has answered."""
+        early = self._early
+        return early is not None and early.pending.is_answered
+
+    def prepare_at_once(self, history: History, setup: Setup) -> View | None:
+        """Return what `prepare` returns, if the turn that was sent early is all that is new in `history`, and
+        the answers to it say all that the view depends on. Otherwise return None. Asks nothing and waits for
+        nothing, so an event loop may call it. O(messages) comparisons.
+        """
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            client, early = self._engine.running(), self._early
+            if client is None or early is None or not early.pending.is_answered:
+                return None
+            is_same = self._daemon == client.pid and setup == self._setup and self._options == self._given
+            if not is_same or early.keys != history.keys:
+                return None
+            self._take_early()
+            return self._viewed_at_once(history)
+        finally:
+            self._lock.release()
+
     def record(self, history: History, setup: Setup | None = None) -> bool | None:
         """Append what is new. Return True. For the end of a run: the answer is then in the session."""
 
@@ -284,11 +309,31 @@ class Mirror(DaemonSession):
 
     def _prepared(self, client: Client, history: History, setup: Setup) -> View:
         begun = self._synced(client, history, setup, begins=True)
-        count = len(history.keys)
-        if count == 0:
+        if not history.keys:
             return View((), is_whole=True)
         if begun is None:
             (begun,) = client.ask_all([self._beginning()], timeout_s=self._options.compact_s)
+        epoch, limit = self._note_begun(begun)
+        count = len(history.keys)
+        if not self._knows_view(epoch):
+            self._items, self._items_cover = self._read_view(client, history), count
+            self._epoch = -1 if self._has_pending_calls else epoch
+        return self._view(count, epoch, limit)
+
+    def _viewed_at_once(self, history: History) -> View | None:
+        """Return the view after the turn that was sent early; None if the daemon must be asked for it."""
+        begun = self._begun
+        if begun is None or isinstance(begun, RpcError):
+            return None
+        if not self._knows_view(msgspec.json.decode(begun, type=BeginResult).token_usage.epoch):
+            return None
+        self._begun = None
+        return self._view(len(history.keys), *self._note_begun(begun))
+
+    def _note_begun(self, begun: Raw | RpcError) -> tuple[int, int | None]:
+        """Note that a turn has begun. Return the session's epoch, -1 if the request cannot fit the window,
+        and the most output tokens that the request may ask for.
+        """
         most: int | UnsetType = UNSET
         if isinstance(begun, RpcError):
             if begun.code != _CANNOT_FIT:
@@ -299,14 +344,20 @@ class Mirror(DaemonSession):
             epoch, most = told.token_usage.epoch, told.max_output_tokens
             self._early_bytes = early_bytes(told.token_usage)
         self._is_begun = True
-        limit = None if most is UNSET else most
+        return epoch, None if most is UNSET else most
+
+    def _knows_view(self, epoch: int) -> bool:
+        """Return whether the view is the whole history, or the last one and what is new."""
+        if self._has_pending_calls:
+            return False
+        return epoch == 1 or (self._items is not None and epoch == self._epoch)
+
+    def _view(self, count: int, epoch: int, limit: int | None) -> View:
+        """Return the view of a history of `count` messages, which is known."""
         if epoch == 1 and not self._has_pending_calls:
             return View(range(count), is_whole=True, max_output_tokens=limit)
-        if self._items is None or epoch != self._epoch or self._has_pending_calls:
-            self._items = self._read_view(client, history)
-            self._epoch = -1 if self._has_pending_calls else epoch
-        else:
-            self._items.extend(range(self._items_cover, count))
+        assert self._items is not None
+        self._items.extend(range(self._items_cover, count))
         self._items_cover = count
         items = tuple(self._items)
         is_whole = items == tuple(range(count))

@@ -28,21 +28,54 @@ def history_of(contents: Sequence[types.Content], usage: Mapping[str, Any] | Non
 
     `usage`: the provider's report on the newest answer in it.
     """
+    return keyed_history(keys_of(contents), contents, usage)
+
+
+def keyed_history(
+    keys: Sequence[Hashable], contents: Sequence[types.Content], usage: Mapping[str, Any] | None = None
+) -> History:
+    """Return the same, if the keys are known."""
     newest = next((at for at in range(len(contents) - 1, -1, -1) if contents[at].role == "model"), None)
 
     def encoded(index: int) -> NeutralMessage:
         neutral = encode(contents, index)
         return {**neutral, "usage": usage} if usage and index == newest else neutral
 
-    return History([_key(content) for content in contents], encoded)
+    return History(keys, encoded)
 
 
-def _key(content: types.Content) -> Hashable:
-    """Return a value that is equal for contents which say the same."""
-    parts = content.parts or ()
-    if len(parts) == 1:
-        return (content.role, _part_key(parts[0]))
-    return (content.role, *map(_part_key, parts))
+def keys_of(contents: Sequence[types.Content]) -> list[Hashable]:
+    """Return a value for each content that is equal for contents which say the same.
+
+    What most contents are, one call or one response with one text, is read here: without a call for each, and
+    without asking a model for a field by its name, it takes half the time.
+    """
+    keys: list[Hashable] = []
+    add = keys.append
+    for content in contents:
+        parts = content.__dict__["parts"]
+        if parts is not None and len(parts) == 1:
+            fields = parts[0].__dict__
+            if (response := fields.get("function_response")) is not None:
+                said = response.__dict__
+                values = said.get("response")
+                if type(values) is dict and len(values) == 1 and not said.get("parts"):
+                    ((name, value),) = values.items()
+                    if type(value) is str:
+                        role = content.__dict__["role"]
+                        add((role, "response", said.get("id"), said.get("name"), name, value))
+                        continue
+            elif (call := fields.get("function_call")) is not None:
+                said = call.__dict__
+                values = said.get("args")
+                if type(values) is dict and len(values) == 1:
+                    ((name, value),) = values.items()
+                    if type(value) is str or type(value) is int:
+                        role, signature = content.__dict__["role"], fields.get("thought_signature")
+                        add((role, "call", said.get("id"), said.get("name"), name, value, signature))
+                        continue
+        add((content.role, *map(_part_key, parts or ())))
+    return keys
 
 
 def _part_key(part: types.Part) -> Hashable:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from google.adk.agents.callback_context import CallbackContext
+from google.adk.agents.invocation_context import InvocationContext
+from google.adk.events.event import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
@@ -19,7 +22,7 @@ from compactd.client import Json
 from compactd.integrations.frameworks import recall as recalling
 from compactd.integrations.frameworks.engine import SessionOptions, checked_level
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS
-from compactd.integrations.frameworks.google_adk import requests
+from compactd.integrations.frameworks.google_adk import early, requests
 from compactd.integrations.frameworks.google_adk.recall_tool import RecallTool
 from compactd.integrations.frameworks.google_adk.requests import ModelCall
 from compactd.integrations.frameworks.google_adk.responses import is_error, text_in, with_text
@@ -111,8 +114,22 @@ class CompactdPlugin(BasePlugin):
         if llm_response.partial:
             return None
         call = requests.take(callback_context)
-        if call is not None and not llm_response.get_function_calls():
+        if call is None:
+            return None
+        if llm_response.get_function_calls():
+            early.expect(callback_context, call)
+        else:
             await self._guarded(partial(call.record, llm_response))
+        return None
+
+    async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> Event | None:
+        """Send a turn to the daemon as soon as its tools have returned, while ADK makes the next request."""
+        engine = self._sessions.engine
+        send = engine.guard(partial(early.turn_of, invocation_context, event, self), TESTED)
+        if send is not None:
+            # Nobody waits for it. If no thread can be started, the next request sends the turn.
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_running_loop().run_in_executor(None, engine.guard, send, TESTED)
         return None
 
     async def on_model_error_callback(
@@ -151,7 +168,8 @@ class CompactdPlugin(BasePlugin):
 
     async def _choose(self, call: ModelCall, request: LlmRequest) -> None:
         """Put compactd's contents into the request."""
-        await self._guarded(call.choose)
+        if not self._sessions.engine.guard(call.choose_at_once, TESTED):
+            await self._guarded(call.choose)
         request.contents = list(call.sent)
         limit, asked = call.max_output_tokens, getattr(request.config, "max_output_tokens", None)
         if limit is not None and asked is not None and asked > limit > 0:

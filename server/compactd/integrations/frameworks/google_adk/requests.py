@@ -18,7 +18,7 @@ from compactd.integrations.frameworks.failures import request_error
 from compactd.integrations.frameworks.google_adk.contents import history_of, quotes_another_agent
 from compactd.integrations.frameworks.google_adk.responses import plain
 from compactd.integrations.frameworks.google_adk.shown import shown
-from compactd.integrations.frameworks.history import Setup, ShownMessage
+from compactd.integrations.frameworks.history import History, Setup, ShownMessage, View
 from compactd.integrations.frameworks.mirror import Mirror
 
 MAX_CALLS = 256
@@ -46,13 +46,30 @@ class ModelCall:
     sent: list[types.Content] = field(default_factory=list)
     """The contents that the request had after compactd."""
     max_output_tokens: int | None = None
+    keys: Sequence[Hashable] = ()
+    """Those of what was said, since `sent` was chosen."""
 
     def choose(self) -> None:
         """Put into `sent` what the request shall contain. Asks the daemon."""
         self.sent = self.given
-        view = self.mirror.prepare(history_of(self.said, self.usage), self.setup)
-        if view is None:
-            return
+        history = history_of(self.said, self.usage)
+        view = self.mirror.prepare(history, self.setup)
+        if view is not None:
+            self._take(view, history)
+
+    def choose_at_once(self) -> bool:
+        """Do the same if the daemon has answered already: the turn was sent early. Return whether it was."""
+        if not self.mirror.has_early_answers:
+            return False
+        self.sent = self.given
+        history = history_of(self.said, self.usage)
+        view = self.mirror.prepare_at_once(history, self.setup)
+        if view is not None:
+            self._take(view, history)
+        return view is not None
+
+    def _take(self, view: View, history: History) -> None:
+        self.keys = history.keys
         self.max_output_tokens = view.max_output_tokens
         if not view.is_whole:
             self.sent = self._placed(view.items)

@@ -15,13 +15,14 @@ _CALLBACKS = {
     "after_model_callback": ("callback_context", "llm_response"),
     "on_model_error_callback": ("callback_context", "llm_request", "error"),
     "after_tool_callback": ("tool", "tool_args", "tool_context", "result"),
+    "on_event_callback": ("invocation_context", "event"),
 }
 _FIELDS = {
     "LlmRequest": ("model", "contents", "config", "tools_dict", "previous_interaction_id"),
-    "Event": ("author", "branch", "content", "usage_metadata"),
+    "Event": ("actions", "author", "branch", "content", "invocation_id", "partial", "usage_metadata"),
     "InvocationContext": (
         *("agent", "branch", "isolation_scope", "node_path", "session", "session_service", "run_config"),
-        "live_request_queue",
+        *("invocation_id", "live_request_queue", "plugin_manager"),
     ),
 }
 

@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compactd.integrations.frameworks.engine import CompactdWarning, Engine, SessionOptions
-from compactd.integrations.frameworks.history import History, Setup, View
+from compactd.integrations.frameworks.history import History, Setup, ShownMessage, View
 from compactd.integrations.frameworks.mirror import Mirror
 from compactd.integrations.frameworks.sending import MAX_EARLY, early_bytes
 from compactd.protocol.messages import TokenUsage
@@ -27,6 +28,7 @@ SMALL, LARGE = 8_000, 128_000
 SETUP = Setup(model="openai/gpt-4o", context_window=LARGE, system_prompt="Be careful.")
 OPTIONS = SessionOptions("test")
 START = [user("Read the files."), *turns(range(3))]
+MESSAGES = [*START, *turns([3])]
 
 
 @pytest.fixture
@@ -230,6 +232,165 @@ def test_no_daemon_is_started_for_it(tmp_path: Path) -> None:
     assert not engine.mirror("test:1", OPTIONS).send_early(history(START), SETUP)
 
 
+# --- views without waiting ------------------------------------------------------------------------------
+
+
+def answered(mirror: Mirror) -> None:
+    """Wait until the daemon has answered what was sent early."""
+    end = monotonic() + 30
+    while not mirror.has_early_answers:
+        assert monotonic() < end
+        sleep(0.001)
+
+
+def test_a_view_is_there_at_once_if_the_turn_was_sent_early(engine: Engine) -> None:
+    mirror = opened(engine)
+    messages = list(START)
+    for number in range(3, 6):
+        assert mirror.prepare_at_once(history(messages), SETUP) is None
+        messages += turns([number])
+        assert not mirror.has_early_answers
+        assert mirror.send_early(history(messages), SETUP)
+        answered(mirror)
+        before = requests_sent(engine)
+        view = mirror.prepare_at_once(history(messages), SETUP)
+        assert view is not None
+        assert (list(view.items), view.is_whole) == (list(range(len(messages))), True)
+        assert requests_sent(engine) == before
+        assert not mirror.has_early_answers
+    assert prepared(mirror, messages).is_whole
+    assert stored(engine) == contents(messages)
+
+
+def test_a_daemon_that_has_not_answered_is_not_waited_for(engine: Engine) -> None:
+    mirror = opened(engine)
+    daemon(engine, signal.SIGSTOP)
+    try:
+        assert mirror.send_early(history(MESSAGES), SETUP)
+        assert not mirror.has_early_answers
+        assert mirror.prepare_at_once(history(MESSAGES), SETUP) is None
+    finally:
+        daemon(engine, signal.SIGCONT)
+    assert prepared(mirror, MESSAGES).is_whole
+    assert stored(engine) == contents(MESSAGES)
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_daemon_that_died_is_not_started_again_at_once(engine: Engine, answers: bool) -> None:
+    mirror = opened(engine)
+    if not answers:
+        daemon(engine, signal.SIGSTOP)
+    assert mirror.send_early(history(MESSAGES), SETUP)
+    if answers:
+        answered(mirror)
+    client = engine.demand(lambda client: client)
+    pid, link = client.pid, client._running()
+    daemon(engine, signal.SIGKILL)
+    end = monotonic() + 30
+    while not link.is_ended:
+        assert monotonic() < end
+        sleep(0.001)
+    assert not mirror.has_early_answers
+    assert mirror.prepare_at_once(history(MESSAGES), SETUP) is None
+    assert client.pid == pid
+    assert prepared(mirror, MESSAGES).is_whole
+    # Answers that have come are used.
+    assert (client.pid == pid) == answers
+    assert stored(engine) == contents(MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("messages", "setup"),
+    [
+        ([*START, *turns([3, 4])], SETUP),
+        ([*START, *turns([4])], SETUP),
+        (START, SETUP),
+        ([*START, *turns([3])], Setup(model="openai/gpt-4o", context_window=200_000)),
+    ],
+    ids=["longer", "another", "shorter", "setup"],
+)
+def test_another_request_is_not_served_at_once(engine: Engine, messages: list[Said], setup: Setup) -> None:
+    mirror = opened(engine)
+    assert mirror.send_early(history(MESSAGES), SETUP)
+    answered(mirror)
+    assert mirror.prepare_at_once(history(messages), setup) is None
+    assert [*prepared(mirror, messages, setup).items] == [*range(len(messages))]
+    assert mirror.state().token_usage.context_window == setup.context_window
+
+
+def test_with_other_options_nothing_is_served_at_once(engine: Engine) -> None:
+    mirror = opened(engine)
+    assert mirror.send_early(history(MESSAGES), SETUP)
+    answered(mirror)
+    engine.mirror("test:1", SessionOptions("test", compaction={"threshold_ratio": 0.5}))
+    assert mirror.prepare_at_once(history(MESSAGES), SETUP) is None
+    prepared(mirror, MESSAGES)
+    assert bytes(mirror.state().compaction.settings["threshold_ratio"].value) == b"0.5"
+
+
+def test_an_event_loop_does_not_wait_for_another_user_of_the_mirror(engine: Engine) -> None:
+    mirror = opened(engine)
+    assert mirror.send_early(history(MESSAGES), SETUP)
+    answered(mirror)
+    with ThreadPoolExecutor() as pool, mirror._lock:
+        waited = pool.submit(mirror.prepare_at_once, history(MESSAGES), SETUP)
+        assert waited.result(30) is None
+    assert prepared(mirror, MESSAGES).is_whole
+
+
+def test_a_view_that_must_be_read_is_not_there_at_once(engine: Engine) -> None:
+    mirror = opened(engine)
+    mirror.compact(history(START), SETUP)
+    mirror._is_begun = True
+    mirror._early_bytes = MAX_EARLY
+    assert mirror.send_early(history(MESSAGES), SETUP)
+    answered(mirror)
+    before = requests_sent(engine)
+    assert mirror.prepare_at_once(history(MESSAGES), SETUP) is None
+    assert prepared(mirror, MESSAGES).is_compacted
+    # The answers were not thrown away: only the view was asked for.
+    assert requests_sent(engine) == before + 1
+    messages = [*MESSAGES, *turns([4])]
+    assert mirror.send_early(history(messages), SETUP)
+    answered(mirror)
+    view = mirror.prepare_at_once(history(messages), SETUP)
+    assert view is not None
+    assert view.is_compacted
+    assert [*view.items][-2:] == [len(messages) - 2, len(messages) - 1]
+    assert view == prepared(mirror, messages)
+
+
+def test_after_a_call_that_is_not_answered_the_view_is_read(engine: Engine) -> None:
+    mirror = opened(engine)
+    both = {"role": "assistant", "content": [*call("a")["content"], *call("b")["content"]]}
+    messages = [*START, both, result("a", "one")]
+    assert mirror.send_early(history(messages), SETUP)
+    answered(mirror)
+    assert mirror.prepare_at_once(history(messages), SETUP) is None
+    view = prepared(mirror, messages)
+    assert not view.is_whole
+    assert any(isinstance(item, ShownMessage) for item in view.items)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_error_of_the_daemon_is_left_to_the_request(engine: Engine, lost: bool) -> None:
+    mirror = opened(engine)
+    small = SETUP if lost else Setup(model="openai/gpt-4o", context_window=SMALL)
+    prepared(mirror, START, small)
+    messages = [*START, *turns([3])]
+    if lost:
+        engine.demand(lambda client: client.session_close(session_id="test:1"))
+    else:
+        messages[-1] = result("c3", words(20_000, "x"))
+        mirror._early_bytes = 10**9
+    assert mirror.send_early(history(messages), small)
+    answered(mirror)
+    assert mirror.prepare_at_once(history(messages), small) is None
+    view = mirror.prepare(history(messages), small)
+    assert view is not None
+    assert stored(engine) == contents(messages)
+
+
 # --- compactions ----------------------------------------------------------------------------------------
 
 
@@ -288,8 +449,6 @@ def test_an_answer_is_billed_once(engine: Engine) -> None:
 
 
 # --- everything else that is asked of the session -------------------------------------------------------
-
-MESSAGES = [*START, *turns([3])]
 
 
 @pytest.mark.parametrize(

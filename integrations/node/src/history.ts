@@ -54,6 +54,10 @@ export interface View {
   isWhole: boolean;
   /** The most output tokens that the request may ask for, if that is known. */
   maxOutputTokens?: number | undefined;
+  /** The size of the request in tokens, as far as the daemon knows it. */
+  tokens?: number | undefined;
+  /** The size at which a compaction is due, in tokens. */
+  threshold?: number | undefined;
 }
 
 /** Return how many items at the beginning are equal. Costs what is compared, until the first difference. */

@@ -42,7 +42,7 @@ interface Started {
 }
 
 interface Begun {
-  token_usage: { epoch: number };
+  token_usage: { epoch: number; current_context_tokens?: number | null; threshold_tokens?: number | null };
   max_output_tokens?: number;
 }
 
@@ -58,6 +58,26 @@ export interface RequestError {
 export interface Failure {
   retry: boolean;
   max_output_tokens?: number;
+}
+
+/** A compaction that somebody asks for. */
+export interface Wish {
+  /** The most tokens of the whole next request. Undefined: as the session's settings say. */
+  targetTokens?: number | undefined;
+  /** What the summary should pay special attention to. */
+  instructions?: string | undefined;
+  /** True: compact even if no cut point is valid. */
+  force?: boolean;
+}
+
+/** What such a compaction did. */
+export interface Compacted {
+  compacted: boolean;
+  /** Why nothing was compacted, or what was done differently. */
+  reason: string;
+  summary: string;
+  tokens_before: number;
+  tokens_after: number;
 }
 
 /** A tool's output with its call. */
@@ -150,6 +170,20 @@ export class Mirror<Part> {
     return this.#attempt(async (daemon) => {
       const { id } = await this.#opened(daemon);
       return daemon.request<Failure>("turn/error", { session_id: id, error }, COMPACT_MS);
+    });
+  }
+
+  /** Compact the conversation now, as far as the session has it. A target that is too small changes nothing. */
+  compact({ targetTokens, instructions, force }: Wish): Promise<Compacted | undefined> {
+    return this.#attempt(async (daemon) => {
+      const { id } = await this.#opened(daemon);
+      const params = { session_id: id, target_tokens: targetTokens, instructions, force };
+      try {
+        return await daemon.request<Compacted>("session/compact", params, COMPACT_MS);
+      } catch (error) {
+        if (!(error instanceof RpcError) || error.code !== CANNOT_FIT) throw error;
+        return { compacted: false, reason: error.message, summary: "", tokens_before: 0, tokens_after: 0 };
+      }
     });
   }
 
@@ -406,17 +440,18 @@ export class Mirror<Part> {
     if (count === 0) return { items: [], isWhole: true };
     const open = await this.#opened(daemon, setup);
     let epoch = -1;
-    let maxOutputTokens: number | undefined;
+    let sizes: Pick<View, "maxOutputTokens" | "tokens" | "threshold"> = {};
     try {
-      const begun = await (this.#begun ?? this.#begin(open));
-      epoch = begun.token_usage.epoch;
-      maxOutputTokens = begun.max_output_tokens;
+      const { token_usage: usage, max_output_tokens: maxOutputTokens } = await (this.#begun ?? this.#begin(open));
+      epoch = usage.epoch;
+      const [tokens, threshold] = [usage.current_context_tokens ?? undefined, usage.threshold_tokens ?? undefined];
+      sizes = { maxOutputTokens, tokens, threshold };
     } catch (error) {
       if (!(error instanceof RpcError) || error.code !== CANNOT_FIT) throw error;
     }
     this.#isBegun = true;
     if (epoch === 1 && !this.#hasPendingCalls) {
-      return { items: upTo(count), isWhole: true, maxOutputTokens };
+      return { items: upTo(count), isWhole: true, ...sizes };
     }
     if (!this.#items || epoch !== this.#epoch || this.#hasPendingCalls) {
       this.#items = await this.#readView(open, history);
@@ -427,7 +462,7 @@ export class Mirror<Part> {
     this.#itemsCover = count;
     const items = [...this.#items];
     const isWhole = items.length === count && items.every((item, index) => item === index);
-    return { items, isWhole, maxOutputTokens };
+    return { items, isWhole, ...sizes };
   }
 
   /** Ask for the view. Costs its text. */

@@ -148,6 +148,26 @@ def test_a_setting_that_does_not_exist_is_named_once(node: NodeAgent) -> None:
     assert "compaction.treshold_ratio is not a setting; it is ignored (perhaps threshold_ratio" in warning
 
 
+def test_a_compaction_that_is_asked_for(node: NodeAgent) -> None:
+    messages = long()
+    options = {"command": COMMAND}
+    before = prepared(node, messages, options=options)
+    assert before["isWhole"] is True
+    assert 8_000 < before["tokens"] < before["threshold"]
+    done = node.call("compact", session="one", wish={"targetTokens": 3_000})
+    assert done["compacted"] is True
+    assert done["summary"]
+    after = prepared(node, messages, options=options)
+    assert after["isWhole"] is False
+    assert after["tokens"] <= 3_000
+    # Nothing can be as small as this, so nothing changes.
+    done = node.call("compact", session="one", wish={"targetTokens": 10})
+    assert done["compacted"] is False
+    assert done["reason"]
+    assert prepared(node, messages, options=options)["tokens"] == after["tokens"]
+    assert node.warnings == []
+
+
 def test_items_of_a_message_that_the_view_shows_in_another_form(node: NodeAgent) -> None:
     calls = [
         {"type": "function_call", "callId": f"c{number}", "name": "f", "arguments": "{}"} for number in (1, 2)

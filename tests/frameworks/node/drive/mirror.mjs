@@ -17,6 +17,7 @@ const history = (messages) => ({ parts: messages, encode: (index) => structuredC
 export const prepare = async (given) => mirrorOf(given).prepare(history(given.messages), given.setup ?? {});
 export const record = async (given) => mirrorOf(given).record(history(given.messages));
 export const failed = async (given) => mirrorOf(given).failed(given.error);
+export const compact = async (given) => mirrorOf(given).compact(given.wish ?? {});
 export const state = async (given) => mirrorOf(given).state();
 export const recall = async (given) => mirrorOf(given).recall({ query: given.query ?? "", entryIds: given.ids ?? [], start: 0 });
 export const view = (given) => shown(given.messages, given.items);

@@ -58,6 +58,8 @@ export interface View {
   tokens?: number | undefined;
   /** The size at which a compaction is due, in tokens. */
   threshold?: number | undefined;
+  /** True if the conversation was compacted for this request. */
+  isNew?: boolean;
 }
 
 /** Return how many items at the beginning are equal. Costs what is compared, until the first difference. */

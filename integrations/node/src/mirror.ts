@@ -42,6 +42,7 @@ interface Started {
 }
 
 interface Begun {
+  compaction?: { compacted: boolean } | null;
   token_usage: { epoch: number; current_context_tokens?: number | null; threshold_tokens?: number | null };
   max_output_tokens?: number;
 }
@@ -440,18 +441,22 @@ export class Mirror<Part> {
     if (count === 0) return { items: [], isWhole: true };
     const open = await this.#opened(daemon, setup);
     let epoch = -1;
-    let sizes: Pick<View, "maxOutputTokens" | "tokens" | "threshold"> = {};
+    let about: Omit<View, "items" | "isWhole"> = {};
     try {
-      const { token_usage: usage, max_output_tokens: maxOutputTokens } = await (this.#begun ?? this.#begin(open));
+      const { token_usage: usage, ...begun } = await (this.#begun ?? this.#begin(open));
       epoch = usage.epoch;
-      const [tokens, threshold] = [usage.current_context_tokens ?? undefined, usage.threshold_tokens ?? undefined];
-      sizes = { maxOutputTokens, tokens, threshold };
+      about = {
+        maxOutputTokens: begun.max_output_tokens,
+        tokens: usage.current_context_tokens ?? undefined,
+        threshold: usage.threshold_tokens ?? undefined,
+        isNew: begun.compaction?.compacted === true,
+      };
     } catch (error) {
       if (!(error instanceof RpcError) || error.code !== CANNOT_FIT) throw error;
     }
     this.#isBegun = true;
     if (epoch === 1 && !this.#hasPendingCalls) {
-      return { items: upTo(count), isWhole: true, ...sizes };
+      return { items: upTo(count), isWhole: true, ...about };
     }
     if (!this.#items || epoch !== this.#epoch || this.#hasPendingCalls) {
       this.#items = await this.#readView(open, history);
@@ -462,7 +467,7 @@ export class Mirror<Part> {
     this.#itemsCover = count;
     const items = [...this.#items];
     const isWhole = items.length === count && items.every((item, index) => item === index);
-    return { items, isWhole, ...sizes };
+    return { items, isWhole, ...about };
   }
 
   /** Ask for the view. Costs its text. */

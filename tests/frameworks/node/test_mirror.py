@@ -53,7 +53,8 @@ def prepared(node: NodeAgent, messages: list[Json], **more: object) -> Json:
 
 def test_a_call_that_waits_for_its_result_is_shown_once(node: NodeAgent) -> None:
     messages = long()
-    assert prepared(node, messages)["isWhole"] is False
+    first = prepared(node, messages)
+    assert (first["isWhole"], first["isNew"]) == (False, True)
     waiting = [*messages, call(99)]
     view = prepared(node, waiting)
     # The daemon shows an answer for the call, because a provider demands one.
@@ -152,7 +153,7 @@ def test_a_compaction_that_is_asked_for(node: NodeAgent) -> None:
     messages = long()
     options = {"command": COMMAND}
     before = prepared(node, messages, options=options)
-    assert before["isWhole"] is True
+    assert (before["isWhole"], before["isNew"]) == (True, False)
     assert 8_000 < before["tokens"] < before["threshold"]
     done = node.call("compact", session="one", wish={"targetTokens": 3_000})
     assert done["compacted"] is True

@@ -1,0 +1,170 @@
+// The engine for OpenClaw's slot `contextEngine`. OpenClaw makes one for each turn, so it holds nothing: what is known
+// about a conversation is in `conversation.ts`.
+
+import { conversationOf, type Conversation } from "./conversation.js";
+import {
+  core,
+  type AfterTurnParams,
+  type AssembleParams,
+  type AssembleResult,
+  type CommitParams,
+  type CompactParams,
+  type CompactResult,
+  type Message,
+  type SpawnParams,
+} from "./host.js";
+import type { Options } from "./options.js";
+
+export const ID = "compactd";
+const VERSION = "0.1.0";
+const MAX_SUBAGENTS = 1_024;
+/** Why OpenClaw asks for a compaction, if a request was too large, or would be. It then makes the request again. */
+const RECOVERIES = ["overflow", "budget", "timeout_recovery"];
+/** Characters for one token, where nothing better is known. */
+const TOKEN_CHARS = 4;
+
+/** The keys of sub-agents' sessions -> the id of the session that began them. */
+const parents = new Map<string, string>();
+/** The keys of sessions -> their newest ids. */
+const ids = new Map<string, string>();
+/** The windows of models, once OpenClaw has said them. */
+const windows = new Map<string, number>();
+
+export class CompactdEngine {
+  readonly info = {
+    id: ID,
+    name: "compactd",
+    version: VERSION,
+    ownsCompaction: true,
+    // What `commitTurn` gets twice has the same ids, and is appended once.
+    transcriptSemantics: {
+      currentTurnFence: "before-current-turn-entry-v1" as const,
+      turnAdvancementIdempotency: "atomic-idempotent-v1" as const,
+    },
+    hostRequirements: {
+      "agent-run": {
+        requiredCapabilities: ["assemble-before-prompt" as const],
+        unsupportedMessage: "Its model requests are made by another program, so compactd cannot keep them in the window.",
+      },
+    },
+  };
+  readonly #options: Options;
+  readonly #workingDir: string | undefined;
+
+  constructor(options: Options, workingDir?: string) {
+    this.#options = options;
+    this.#workingDir = workingDir;
+  }
+
+  /** Return the messages for the next model request. */
+  async assemble(params: AssembleParams): Promise<AssembleResult> {
+    const { messages, tokenBudget, runtimeSettings } = params;
+    const conversation = this.#conversation(params.sessionId, params.sessionKey);
+    const { provider, resolved } = runtimeSettings?.model ?? {};
+    const id = resolved ?? params.model;
+    const model = id && provider ? `${provider}/${id}` : id;
+    const { promptTokenBudget: limit, maxOutputTokens: reserve } = runtimeSettings?.limits ?? {};
+    // At the beginning of a turn, OpenClaw names the room for messages and what it reserves; later, the window.
+    if (model && limit && reserve === null) windows.set(model, limit);
+    const contextWindow = (model && windows.get(model)) || (tokenBudget && tokenBudget + (reserve ?? 0)) || undefined;
+    const pending = reserve === null && limit && tokenBudget ? Math.max(0, limit - tokenBudget) : 0;
+    const request = { model, contextWindow, workingDir: this.#workingDir, pending };
+    const assembled = await conversation.assemble(messages, request);
+    const systemPromptAddition = await memoryOf(params);
+    return {
+      messages: assembled?.messages ?? messages,
+      estimatedTokens: assembled?.tokens ?? estimate(messages),
+      // Without the daemon, OpenClaw looks itself whether the request fits.
+      ...(assembled ? {} : { promptAuthority: "preassembly_may_overflow" as const }),
+      ...(systemPromptAddition ? { systemPromptAddition } : {}),
+    };
+  }
+
+  /** Append an accepted turn. It never fails: what could not be appended comes with the next request. */
+  async commitTurn({ sessionId, sessionKey, messages }: CommitParams): Promise<{ status: "committed" }> {
+    await this.#conversation(sessionId, sessionKey).commit(messages);
+    return { status: "committed" };
+  }
+
+  /** Append a turn of an agent whose transcript OpenClaw does not keep. */
+  async afterTurn({ sessionId, sessionKey, messages }: AfterTurnParams): Promise<void> {
+    await this.#conversation(sessionId, sessionKey).record(messages);
+  }
+
+  /** Part of the interface. A message comes with its turn, or with the next request. */
+  ingest(): Promise<{ ingested: boolean }> {
+    return Promise.resolve({ ingested: false });
+  }
+
+  /** Compact because a person asked for it, or because a request was too large. Without the daemon, OpenClaw compacts
+   * by itself. */
+  async compact(params: CompactParams): Promise<CompactResult> {
+    const conversation = this.#conversation(params.sessionId, params.sessionKey);
+    const { trigger, attempt } = params.runtimeContext ?? {};
+    if (RECOVERIES.includes(String(trigger))) {
+      const { tokenBudget: budget, currentTokenCount: counted } = params;
+      const tokens = await conversation.refused({ attempt: Number(attempt) || 1, budget, counted });
+      if (tokens === undefined) return fallback(params);
+      // The turn's own messages come with the request that OpenClaw makes now.
+      return { ok: true, compacted: true, result: { tokensBefore: counted ?? tokens } };
+    }
+    const { customInstructions: instructions, force = false } = params;
+    const done = await conversation.mirror().compact({ instructions, force });
+    if (!done) return fallback(params);
+    const { compacted, reason, summary, tokens_before: tokensBefore, tokens_after: tokensAfter } = done;
+    return { ok: true, compacted, reason, result: { summary, tokensBefore, tokensAfter } };
+  }
+
+  /** Note which session begins a sub-agent. */
+  prepareSubagentSpawn(params: SpawnParams): Promise<{ rollback: () => void } | undefined> {
+    const { childSessionKey: child, parentSessionId = ids.get(params.parentSessionKey) } = params;
+    if (parentSessionId === undefined) return Promise.resolve(undefined);
+    keep(parents, child, parentSessionId);
+    return Promise.resolve({ rollback: () => void parents.delete(child) });
+  }
+
+  onSubagentEnded({ childSessionKey }: { childSessionKey: string }): Promise<void> {
+    parents.delete(childSessionKey);
+    return Promise.resolve();
+  }
+
+  #conversation(sessionId: string, sessionKey: string | undefined): Conversation {
+    const conversation = conversationOf(sessionId, this.#options);
+    if (sessionKey !== undefined) {
+      keep(ids, sessionKey, sessionId);
+      const parent = parents.get(sessionKey);
+      if (parent !== undefined && parent !== sessionId) conversation.parentId = parent;
+    }
+    return conversation;
+  }
+}
+
+/** Return what the plugin for memory adds to the system prompt; undefined if there is none. */
+async function memoryOf({ availableTools = new Set(), citationsMode, sessionKey }: AssembleParams): Promise<string | undefined> {
+  const given = { availableTools, citationsMode, agentSessionKey: sessionKey };
+  return core().then(
+    (module) => module.buildMemorySystemPromptAddition(given),
+    () => undefined,
+  );
+}
+
+async function fallback(params: CompactParams): Promise<CompactResult> {
+  const reason = "compactd's daemon cannot be reached";
+  return core().then(
+    (module) => module.delegateCompactionToRuntime(params),
+    () => ({ ok: false, compacted: false, reason }),
+  );
+}
+
+function estimate(messages: readonly Message[]): number {
+  return Math.ceil(JSON.stringify(messages).length / TOKEN_CHARS);
+}
+
+function keep(map: Map<string, string>, key: string, value: string): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= MAX_SUBAGENTS) break;
+    map.delete(oldest);
+  }
+}

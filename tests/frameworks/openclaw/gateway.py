@@ -1,0 +1,310 @@
+"""OpenClaw itself for tests: its gateway, headless, against the provider on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.frameworks.environment import ROOT, variables
+from tests.frameworks.support.talk import SYSTEM, TOOLS
+
+HERE = Path(__file__).resolve().parent
+PLUGIN = ROOT / "integrations" / "openclaw"
+BASE = ROOT / "integrations" / "node"
+COMMAND = [sys.executable, "-m", "compactd", "serve"]
+TOOL_LIST = [{"name": tool.__name__, "description": tool.__doc__} for tool in TOOLS]
+TOKEN = "loopback"
+START_S = 180
+"""Seconds until a gateway answers, on a busy machine."""
+WINDOWS = {"loopback-1": 200_000, "small": 16_000, "tight": 12_000}
+"""The models of the provider, and the windows that OpenClaw's configuration says they have. OpenClaw's own
+prompt takes 2,000 tokens."""
+Json = dict[str, Any]
+UseTool = Callable[[str, Json, str], str]
+
+
+def packages() -> Path | None:
+    """Return the folder in which setup.sh installed OpenClaw; None if it did not."""
+    key = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()[:12]
+    cache = os.environ.get("COMPACTD_TEST_CACHE") or Path.home() / ".cache" / "compactd-tests"
+    place = Path(cache) / f"openclaw-{key}"
+    return place if (place / ".installed").exists() else None
+
+
+def node() -> str:
+    """Return the program `node` that OpenClaw runs with."""
+    return shutil.which("node", path=variables()["PATH"]) or "node"
+
+
+def built() -> Path:
+    """Return the plugin of this checkout, as `npm pack` packs it. It is built once for each state of the
+    sources."""
+    place = packages()
+    assert place is not None
+    sources = sorted([*PLUGIN.glob("src/*.ts"), *PLUGIN.glob("*.json"), *BASE.glob("src/*.ts"), BASE / "tsconfig.json"])
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(str(source.relative_to(ROOT)).encode() + b"\0" + source.read_bytes())
+    done = place / "builds" / digest.hexdigest()[:16]
+    if done.exists():
+        return done / "openclaw"
+    done.parent.mkdir(exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=done.parent))
+    for folder in (PLUGIN, BASE):
+        ignored = shutil.ignore_patterns("node_modules", "dist")
+        shutil.copytree(folder, making / folder.name, ignore=ignored)
+    types = making / "openclaw" / "node_modules"
+    types.symlink_to(place / "node_modules")
+    compiler = place / "node_modules" / "typescript" / "bin" / "tsc"
+    subprocess.run([node(), str(compiler), "-p", str(making / "openclaw")], check=True)
+    types.unlink()
+    try:
+        making.rename(done)
+    except OSError:  # another worker was first
+        shutil.rmtree(making)
+    return done / "openclaw"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+class OpenClawError(Exception):
+    """What the gateway answered instead of a reply."""
+
+
+class Gateway:
+    """A gateway in a folder of its own. Use it with `with`. Each of its sessions is a conversation."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        engine: str = "compactd",
+        options: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | None = None,
+        api: str = "openai-completions",
+        plugin: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """`engine`: what has the slot `contextEngine`. `options`: those of the plugin. `config`: what is added
+        to OpenClaw's configuration, section by section."""
+        self.folder = folder
+        self.provider_port = free_port()
+        self.port = free_port()
+        self.use_tool: UseTool = lambda name, given, _session: next(
+            tool for tool in TOOLS if tool.__name__ == name
+        )(given["number"])
+        self._tools = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.env = {
+            **{name: value for name, value in variables().items() if not name.endswith("_API_KEY")},
+            "HOME": str(folder / "home"),
+            "OPENCLAW_STATE_DIR": str(folder / "state"),
+            "OPENCLAW_CONFIG_PATH": str(folder / "openclaw.json"),
+            "OPENCLAW_DISABLE_BONJOUR": "1",
+            "COMPACTD_HOME": str(folder / "data"),
+            "NO_COLOR": "1",
+            **(env or {}),
+        }
+        for name in ("home", "state", "workspace"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "workspace" / "AGENTS.md").write_text(SYSTEM)
+        self._configure(engine, options or {}, config or {}, api, plugin)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """Return what the gateway has written so far."""
+        path = self.folder / "gateway.log"
+        return path.read_text("utf-8", "replace") if path.exists() else ""
+
+    def _configure(
+        self, engine: str, options: Mapping[str, Any], config: Mapping[str, Any], api: str, plugin: Path | None
+    ) -> None:
+        models = [
+            {
+                "id": name,
+                "name": name,
+                "reasoning": False,
+                "input": ["text"],
+                "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+                "contextWindow": window,
+                "maxTokens": 1_000,
+            }
+            for name, window in WINDOWS.items()
+        ]
+        url = f"http://127.0.0.1:{self.provider_port}" + ("" if api == "anthropic-messages" else "/v1")
+        tools = {"url": f"http://127.0.0.1:{self._tools.server_address[1]}", "tools": TOOL_LIST}
+        whole: Json = {
+            "gateway": {
+                "mode": "local",
+                "port": self.port,
+                "bind": "loopback",
+                "auth": {"mode": "token", "token": TOKEN},
+                "http": {"endpoints": {"chatCompletions": {"enabled": True}}},
+            },
+            "agents": {
+                "defaults": {
+                    "model": {"primary": "loop/loopback-1"},
+                    "models": {f"loop/{name}": {} for name in WINDOWS},
+                    "skipBootstrap": True,
+                    "workspace": str(self.folder / "workspace"),
+                }
+            },
+            "models": {
+                "mode": "replace",
+                "providers": {"loop": {"baseUrl": url, "apiKey": "none", "api": api, "models": models}},
+            },
+            "tools": {"allow": ["inspect_part", "weigh_part", "recall"], "toolSearch": False, "codeMode": False},
+            "plugins": {
+                "load": {"paths": [str(HERE / "inspection"), str(plugin or built())]},
+                "allow": ["inspection", "compactd"],
+                "slots": {"contextEngine": engine},
+                "entries": {
+                    "inspection": {"enabled": True, "config": tools},
+                    "compactd": {"enabled": True, "config": {"command": COMMAND, **options}},
+                },
+            },
+        }
+        (self.folder / "openclaw.json").write_text(json.dumps(merged(whole, config)))
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        gateway = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                output = gateway.use_tool(asked["name"], asked["given"], asked.get("session") or "")
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(output.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+    def __enter__(self) -> Gateway:
+        threading.Thread(target=self._tools.serve_forever, daemon=True).start()
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._tools.shutdown()
+        self._tools.server_close()
+
+    def program(self, *arguments: str) -> list[str]:
+        place = packages()
+        assert place is not None
+        return [node(), str(place / "node_modules" / "openclaw" / "openclaw.mjs"), *arguments]
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with (self.folder / "gateway.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.program("gateway", "run"), env=self.env, cwd=self.folder, stdout=log, stderr=log
+            )
+        for _ in range(START_S * 4):
+            if self._process.poll() is not None:
+                raise OpenClawError(self.log[-4_000:])
+            try:
+                found = httpx.get(f"http://127.0.0.1:{self.port}/v1/models", headers=self._headers(), timeout=5)
+                if found.status_code == 200:
+                    return
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.25)
+        raise OpenClawError(f"it does not answer: {self.log[-4_000:]}")
+
+    def stop(self) -> None:
+        """End it, as `openclaw gateway stop` does."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def ask(self, text: str, session: str, *, model: str = "loopback-1", stream: bool = False) -> str:
+        """Give the agent a request, and return its reply."""
+        body = {"model": "openclaw", "stream": stream, "messages": [{"role": "user", "content": text}]}
+        headers = {**self._headers(), "x-openclaw-session-key": f"agent:main:{session}", "x-openclaw-model": f"loop/{model}"}
+        url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
+        done = httpx.post(url, json=body, headers=headers, timeout=240)
+        if done.status_code != 200:
+            raise OpenClawError(done.text)
+        if not stream:
+            reply: str = done.json()["choices"][0]["message"]["content"]
+            return reply
+        lines = [line[6:] for line in done.text.splitlines() if line.startswith("data: {")]
+        return "".join(json.loads(line)["choices"][0]["delta"].get("content") or "" for line in lines)
+
+    def run(self, *arguments: str) -> str:
+        """Run a command of OpenClaw's, and return what it prints."""
+        done = subprocess.run(
+            self.program(*arguments), env=self.env, cwd=self.folder, capture_output=True, text=True, timeout=180
+        )
+        if done.returncode != 0:
+            raise OpenClawError(done.stdout + done.stderr)
+        return done.stdout
+
+    def session_id(self, session: str) -> str:
+        """Return OpenClaw's id of a conversation."""
+        listed = json.loads(self.run("sessions", "list", "--json"))["sessions"]
+        found: str = next(each["sessionId"] for each in listed if each["key"] == f"agent:main:{session}")
+        return found
+
+    def daemons(self) -> list[int]:
+        """Return the processes of its daemons. OpenClaw starts itself again as a child."""
+        assert self._process is not None
+        parents: dict[int, int] = {}
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        found = []
+        for pid in parents:
+            above: int | None = pid
+            while above is not None and above != self._process.pid:
+                above = parents.get(above)
+            with suppress(OSError):
+                if above is not None and b"compactd\0serve" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
+
+    def kill_daemons(self) -> None:
+        for pid in self.daemons():
+            os.kill(pid, signal.SIGKILL)
+
+    def _headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {TOKEN}"}
+
+
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Json:
+    """Return `one` with what `other` has, section by section."""
+    done = dict(one)
+    for name, value in other.items():
+        inner = done.get(name)
+        done[name] = merged(inner, value) if isinstance(value, Mapping) and isinstance(inner, Mapping) else value
+    return done

@@ -1,10 +1,10 @@
 // What this process knows about the conversation of an OpenClaw session.
 
 import { engineOf } from "../../node/src/engine.js";
-import { commonLength, isSame, type View } from "../../node/src/history.js";
+import { commonLength, type View } from "../../node/src/history.js";
 import type { Mirror } from "../../node/src/mirror.js";
 import { TESTED, type Message } from "./host.js";
-import { historyOf, type Fields } from "./messages.js";
+import { callIdOf, historyOf, isPlaceholder, type Fields } from "./messages.js";
 import type { Options } from "./options.js";
 import { isOurs, shown } from "./views.js";
 
@@ -79,6 +79,11 @@ export class Conversation {
     });
   }
 
+  /** Take the history from OpenClaw's transcript, unless it is known. A request of this process may have its end only. */
+  async learn(read: () => Promise<Message[]>): Promise<void> {
+    if (!this.#whole.length && !this.#view) this.#whole = await read();
+  }
+
   /** Return the messages that the request shall contain. Undefined: the daemon cannot help. */
   async assemble(given: Message[], request: Request): Promise<Assembled | undefined> {
     const whole = this.#known(given);
@@ -89,8 +94,8 @@ export class Conversation {
       return { messages: this.#view, tokens: this.#sizes.tokens };
     }
     this.#request = request;
-    if (!whole.length) return { messages: given, tokens: 0 };
     this.#isAtItsLeast = false;
+    if (!whole.length) return { messages: this.#take(whole, given, { items: [], isWhole: true }), tokens: 0 };
     let view = await this.#prepare(whole);
     if (view && this.#refusal && (await this.#shrink(view, this.#refusal))) view = await this.#prepare(whole);
     this.#refusal = undefined;
@@ -109,7 +114,7 @@ export class Conversation {
   async commit(turn: readonly Message[]): Promise<void> {
     const [first] = turn;
     // What is not known here, the next request has.
-    if (!this.#view || !first) return;
+    if (!first || !(this.#view || this.#whole.length)) return;
     const start = this.#whole.findLastIndex((each) => isSameEntry(each, first));
     await this.record([...(start < 0 ? this.#whole : this.#whole.slice(0, start)), ...turn]);
   }
@@ -162,10 +167,15 @@ export class Conversation {
     this.#isAtItsLeast = false;
   }
 
-  /** Return the history that messages stand for: OpenClaw gives a view back as if it were the history. Undefined: they
-   * contain a summary of which nothing is known here. */
+  /** Return the history that messages stand for. OpenClaw leaves out the beginning of a long one, and gives a view back
+   * as if it were the history. Undefined: they contain a summary of which nothing is known here. */
   #known(messages: readonly Message[]): readonly Message[] | undefined {
-    if (!messages.some(isOurs)) return messages;
+    if (!messages.some(isOurs)) {
+      const skipped = messages[0] && isPlaceholder(messages[0]) ? 1 : 0;
+      const first = messages[skipped];
+      const start = first ? this.#whole.findIndex((each) => isSameEntry(each, first)) : -1;
+      return start + skipped > 0 && start >= 0 ? [...this.#whole.slice(0, start), ...messages.slice(skipped)] : messages;
+    }
     const found = this.#views.find(({ view }) => commonLength(view, messages) === view.length);
     return found && [...found.whole, ...messages.slice(found.view.length)];
   }
@@ -179,10 +189,11 @@ function isUnchanged(one: readonly Message[], other: readonly Message[]): boolea
   return one.length === other.length && commonLength(one, other) === one.length;
 }
 
-/** Return whether two messages are one of the transcript, which OpenClaw may have in two forms. */
+/** Return whether two messages are one of the transcript. OpenClaw may have it in two forms, with other ids of calls. */
 function isSameEntry(one: Message, other: Message): boolean {
   const [first, second] = [one as Fields, other as Fields];
-  return first.role === second.role && first.timestamp === second.timestamp && isSame(first.content, second.content);
+  if (first.role !== second.role || first.timestamp !== second.timestamp) return false;
+  return first.role !== "toolResult" || callIdOf(first.toolCallId) === callIdOf(second.toolCallId);
 }
 
 const conversations = new Map<string, Conversation>();

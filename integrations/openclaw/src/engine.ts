@@ -4,9 +4,11 @@
 import { conversationOf, type Conversation } from "./conversation.js";
 import {
   core,
+  transcriptOf,
   type AfterTurnParams,
   type AssembleParams,
   type AssembleResult,
+  type BootstrapParams,
   type CommitParams,
   type CompactParams,
   type CompactResult,
@@ -54,6 +56,14 @@ export class CompactdEngine {
   constructor(options: Options, workingDir?: string) {
     this.#options = options;
     this.#workingDir = workingDir;
+  }
+
+  /** Read what was said before this process began. If that fails, the requests have what OpenClaw gives them. */
+  async bootstrap({ sessionId, sessionKey, sessionTarget }: BootstrapParams): Promise<{ bootstrapped: boolean }> {
+    if (!sessionTarget) return { bootstrapped: false };
+    const read = () => transcriptOf({ ...sessionTarget, sessionId }).catch(() => []);
+    await this.#conversation(sessionId, sessionKey).learn(read);
+    return { bootstrapped: true };
   }
 
   /** Return the messages for the next model request. */

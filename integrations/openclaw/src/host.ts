@@ -15,6 +15,20 @@ export interface RuntimeSettings {
   limits: { promptTokenBudget: number | null; maxOutputTokens: number | null };
 }
 
+/** Names a session in OpenClaw's store. */
+export interface SessionTarget {
+  agentId?: string;
+  sessionId?: string;
+  sessionKey?: string;
+  storePath?: string;
+}
+
+export interface BootstrapParams {
+  sessionId: string;
+  sessionKey?: string;
+  sessionTarget?: SessionTarget;
+}
+
 export interface AssembleParams {
   sessionId: string;
   sessionKey?: string;
@@ -120,8 +134,33 @@ interface Core {
   buildMemorySystemPromptAddition(given: object): string | undefined;
 }
 
+interface Transcripts {
+  readSessionTranscriptVisibleMessageDelta(
+    target: SessionTarget & { cursor?: string; maxMessages: number; maxBytes: number },
+  ): Promise<{ kind: string; entries?: { message: Message }[]; cursor?: string; hasMore?: boolean }>;
+}
+
+/** The most messages and bytes of a page that OpenClaw gives. */
+const PAGE = { maxMessages: 10_000, maxBytes: 64 * 1024 * 1024 };
+
 /** Return OpenClaw's module for plugins. Rejects outside of OpenClaw. */
 export function core(): Promise<Core> {
-  const name: string = "openclaw/plugin-sdk/core";
-  return import(name) as Promise<Core>;
+  return sdk("core") as Promise<Core>;
+}
+
+/** Return all messages of a transcript, oldest first. During a turn, they are those before it. */
+export async function transcriptOf({ agentId, sessionId, sessionKey, storePath }: SessionTarget): Promise<Message[]> {
+  const transcripts = (await sdk("session-transcript-runtime")) as Transcripts;
+  const target = { agentId, sessionId, sessionKey, storePath, ...PAGE };
+  const messages: Message[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await transcripts.readSessionTranscriptVisibleMessageDelta(cursor ? { ...target, cursor } : target);
+    messages.push(...(page.entries ?? []).map((entry) => entry.message));
+    if (page.kind !== "page" || !page.hasMore || !page.entries?.length) return messages;
+    cursor = page.cursor;
+  }
+}
+
+function sdk(name: string): Promise<unknown> {
+  return import(`openclaw/plugin-sdk/${name}`);
 }

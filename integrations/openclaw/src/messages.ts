@@ -12,6 +12,8 @@ const PROVIDER = "openclaw";
 const NOBODYS = { author: "unknown", synthetic: true };
 /** The provenance of a message that a person sent. Others come from agents, tools and OpenClaw itself. */
 const PERSONS = "external_user";
+/** What OpenClaw puts before a history whose beginning it left out, if that is now an answer. */
+const PLACEHOLDER = "(session bootstrap)";
 
 /** Return the history for a mirror. */
 export function historyOf(messages: readonly Message[]): History<Message> {
@@ -48,10 +50,14 @@ function encode(message: Fields): NeutralMessage {
   }
 }
 
+export function isPlaceholder(message: Message): boolean {
+  return message.role === "user" && (message as Fields).content === PLACEHOLDER;
+}
+
 /** Return whether a person wrote a message of the role user. */
 function isPersons(message: Fields): boolean {
   const { kind } = (message.provenance ?? {}) as { kind?: unknown };
-  return message.runtimeContextCarrier !== true && (kind === undefined || kind === PERSONS);
+  return !isPlaceholder(message) && message.runtimeContextCarrier !== true && (kind === undefined || kind === PERSONS);
 }
 
 function contentOf(content: unknown): string | Block[] {

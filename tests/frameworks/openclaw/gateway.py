@@ -221,8 +221,15 @@ class Gateway:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         with (self.folder / "gateway.log").open("ab") as log:
+            # In a session of its own: it must not take this terminal.
             self._process = subprocess.Popen(
-                self.program("gateway", "run"), env=self.env, cwd=self.folder, stdout=log, stderr=log
+                self.program("gateway", "run"),
+                env=self.env,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         for _ in range(START_S * 4):
             if self._process.poll() is not None:
@@ -237,15 +244,21 @@ class Gateway:
         raise OpenClawError(f"it does not answer: {self.log[-4_000:]}")
 
     def stop(self) -> None:
-        """End it, as `openclaw gateway stop` does."""
+        """End it: the program that was started, and the gateway, which is its child."""
         if self._process is None:
             return
-        self._process.terminate()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        started = [self._process.pid, *self._descendants()]
+        for pid in started:
+            if pid == self._process.pid or command_of(pid).startswith(b"openclaw-gateway"):
+                os.kill(pid, signal.SIGTERM)
+        self._process.wait(60)
+        deadline = time.monotonic() + 60
+        while any(command_of(pid) for pid in started) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for pid in started:
+            if command_of(pid):
+                os.kill(pid, signal.SIGKILL)
+        self._process = None
 
     def ask(self, text: str, session: str, *, model: str = "loopback-1", stream: bool = False) -> str:
         """Give the agent a request, and return its reply."""
@@ -262,13 +275,28 @@ class Gateway:
         return "".join(json.loads(line)["choices"][0]["delta"].get("content") or "" for line in lines)
 
     def run(self, *arguments: str) -> str:
-        """Run a command of OpenClaw's, and return what it prints."""
-        done = subprocess.run(
-            self.program(*arguments), env=self.env, cwd=self.folder, capture_output=True, text=True, timeout=180
-        )
+        """Run a command of OpenClaw's, and return what it prints. Raises `OpenClawError` if it fails."""
+        done = self._run(*arguments)
         if done.returncode != 0:
             raise OpenClawError(done.stdout + done.stderr)
         return done.stdout
+
+    def run_any(self, *arguments: str) -> str:
+        """Run a command of OpenClaw's that may fail, and return all that it prints."""
+        done = self._run(*arguments)
+        return done.stdout + done.stderr
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.program(*arguments),
+            env=self.env,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            start_new_session=True,
+        )
 
     def session_id(self, session: str) -> str:
         """Return OpenClaw's id of a conversation."""
@@ -278,6 +306,9 @@ class Gateway:
 
     def daemons(self) -> list[int]:
         """Return the processes of its daemons. OpenClaw starts itself again as a child."""
+        return [pid for pid in self._descendants() if b"compactd\0serve" in command_of(pid)]
+
+    def _descendants(self) -> list[int]:
         assert self._process is not None
         parents: dict[int, int] = {}
         for path in Path("/proc").glob("[0-9]*/stat"):
@@ -285,12 +316,11 @@ class Gateway:
                 parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
         found = []
         for pid in parents:
-            above: int | None = pid
+            above: int | None = parents[pid]
             while above is not None and above != self._process.pid:
                 above = parents.get(above)
-            with suppress(OSError):
-                if above is not None and b"compactd\0serve" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append(pid)
+            if above is not None:
+                found.append(pid)
         return found
 
     def kill_daemons(self) -> None:
@@ -299,6 +329,14 @@ class Gateway:
 
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {TOKEN}"}
+
+
+def command_of(pid: int) -> bytes:
+    """Return the command of a process; nothing if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Json:

@@ -14,6 +14,8 @@ const MAX_CONVERSATIONS = 256;
 const MAX_VIEWS = 8;
 /** A compaction within a turn must take away at least this share of what the request had before the turn. */
 const MIN_GAIN = 0.25;
+/** The share of the budget that a request may take that was refused before. */
+const ROOM = 0.75;
 /** What `turn/error` is told: OpenClaw says that a request was too large, and not what the provider wrote. */
 const OVERFLOW = { code: "context_length_exceeded", message: "OpenClaw: the context window is exceeded" };
 
@@ -130,12 +132,15 @@ export class Conversation {
   async #shrink({ tokens, isNew }: View, { attempt, budget, counted }: Refusal): Promise<boolean> {
     // The turn's messages may have been enough for a compaction.
     if (attempt === 1 && isNew) return false;
+    const mirror = this.mirror();
     if (attempt === 1 && tokens && budget && counted) {
-      // OpenClaw counts in its own way. Half of the budget, so that the next messages do not make it due again.
-      const targetTokens = Math.floor((Math.min(1, tokens / counted) * budget) / 2);
-      if ((await this.mirror().compact({ targetTokens }))?.compacted) return true;
+      // OpenClaw counts in its own way. Room is left, so that the next messages do not make it due again.
+      const targetTokens = Math.floor(Math.min(1, tokens / counted) * budget * ROOM);
+      let done = await mirror.compact({});
+      if (done && (!done.compacted || done.tokens_after > targetTokens)) done = await mirror.compact({ targetTokens });
+      if (done?.compacted) return true;
     }
-    return (await this.mirror().failed(OVERFLOW))?.retry === true;
+    return (await mirror.failed(OVERFLOW))?.retry === true;
   }
 
   #prepare(whole: readonly Message[]): Promise<View | undefined> {

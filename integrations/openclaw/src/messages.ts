@@ -20,10 +20,10 @@ export function historyOf(messages: readonly Message[]): History<Message> {
   return { parts: messages, encode: (index) => encode((messages[index] ?? {}) as Fields) };
 }
 
-/** Return the id of a call as it is on every way. OpenClaw removes characters that some providers refuse, but only
- * from messages that it gives to an engine. */
+/** Return the id of a call as it is on every way. A transcript also has the id of the item, after a bar. From messages
+ * that it gives to an engine, OpenClaw removes it, and characters that some providers refuse. */
 export function callIdOf(id: unknown): string {
-  return String(id ?? "").replace(/[^a-zA-Z0-9]/g, "") || "missing";
+  return String(id ?? "").replace(/\|.*|[^a-zA-Z0-9]/gs, "") || "missing";
 }
 
 /** Return a message in the neutral form. What is not known is kept unchanged, and does not count as written by the

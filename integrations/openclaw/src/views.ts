@@ -12,7 +12,7 @@ export function shown(messages: readonly Message[], view: View): Message[] {
   return view.items.flatMap((each) => {
     if (typeof each === "number") return messages[each] ?? [];
     const original = each.index === undefined ? undefined : messages[each.index];
-    return original ? changed(each, original as Fields) : made(each, messages as readonly Fields[], view.tokens ?? 0);
+    return original ? changed(each, original as Fields) : made(each, messages as readonly Fields[]);
   });
 }
 
@@ -65,7 +65,7 @@ function saidAgain(blocks: readonly Block[], original: readonly Fields[]): objec
 
 /** Return a message that the history does not have. OpenClaw shows such a summary to the model as it shows its own.
  * It has the time of the first message, so its bytes do not change. */
-function made(message: ShownMessage, messages: readonly Fields[], tokens: number): Message[] {
+function made(message: ShownMessage, messages: readonly Fields[]): Message[] {
   const summary = textOf(blocksOf(message.content));
   if (message.role === "tool" || !summary) return [];
   const timestamp = messages[0]?.timestamp ?? 0;
@@ -77,7 +77,7 @@ function made(message: ShownMessage, messages: readonly Fields[], tokens: number
     const content = [{ type: "text", text: summary }];
     return [{ role: "assistant", content, api, provider, model, usage, stopReason: "stop", timestamp } as Message];
   }
-  return [{ role: "compactionSummary", summary, tokensBefore: tokens, timestamp, details: MARK } as Message];
+  return [{ role: "compactionSummary", summary, tokensBefore: 0, timestamp, details: MARK } as Message];
 }
 
 function withContent(original: Fields, content: unknown): Message {

@@ -33,8 +33,8 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, own_home: Path) -> Iterato
 
 @pytest.fixture(scope="session")
 def checking(tmp_path_factory: pytest.TempPathFactory, own_home: Path) -> Iterator[Gateway]:
-    """With compactd, and OpenClaw's own check before each request. The wire is another one, and tool outputs are
-    shortened."""
+    """With compactd, and OpenClaw's own check before each request. The wire is another one, and tool outputs
+    are shortened."""
     config = {"agents": {"defaults": {"compaction": {"midTurnPrecheck": {"enabled": True}}}}}
     options = {"reduce": "default", "compaction": {"keep_recent_tokens": 2_000}}
     folder = tmp_path_factory.mktemp("checking")

@@ -57,7 +57,9 @@ def built() -> Path:
     sources."""
     place = packages()
     assert place is not None
-    sources = sorted([*PLUGIN.glob("src/*.ts"), *PLUGIN.glob("*.json"), *BASE.glob("src/*.ts"), BASE / "tsconfig.json"])
+    sources = sorted(
+        [*PLUGIN.glob("src/*.ts"), *PLUGIN.glob("*.json"), *BASE.glob("src/*.ts"), BASE / "tsconfig.json"]
+    )
     digest = hashlib.sha256()
     for source in sources:
         digest.update(str(source.relative_to(ROOT)).encode() + b"\0" + source.read_bytes())
@@ -106,8 +108,8 @@ class Gateway:
         plugin: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """`engine`: what has the slot `contextEngine`. `options`: those of the plugin. `config`: what is added
-        to OpenClaw's configuration, section by section."""
+        """`engine`: what has the slot `contextEngine`. `options`: those of the plugin. `config`: what is
+        added to OpenClaw's configuration, section by section."""
         self.folder = folder
         self.provider_port = free_port()
         self.port = free_port()
@@ -138,7 +140,12 @@ class Gateway:
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
     def _configure(
-        self, engine: str, options: Mapping[str, Any], config: Mapping[str, Any], api: str, plugin: Path | None
+        self,
+        engine: str,
+        options: Mapping[str, Any],
+        config: Mapping[str, Any],
+        api: str,
+        plugin: Path | None,
     ) -> None:
         models = [
             {
@@ -174,7 +181,11 @@ class Gateway:
                 "mode": "replace",
                 "providers": {"loop": {"baseUrl": url, "apiKey": "none", "api": api, "models": models}},
             },
-            "tools": {"allow": ["inspect_part", "weigh_part", "recall"], "toolSearch": False, "codeMode": False},
+            "tools": {
+                "allow": ["inspect_part", "weigh_part", "recall"],
+                "toolSearch": False,
+                "codeMode": False,
+            },
             "plugins": {
                 "load": {"paths": [str(HERE / "inspection"), str(plugin or built())]},
                 "allow": ["inspection", "compactd"],
@@ -235,7 +246,9 @@ class Gateway:
             if self._process.poll() is not None:
                 raise OpenClawError(self.log[-4_000:])
             try:
-                found = httpx.get(f"http://127.0.0.1:{self.port}/v1/models", headers=self._headers(), timeout=5)
+                found = httpx.get(
+                    f"http://127.0.0.1:{self.port}/v1/models", headers=self._headers(), timeout=5
+                )
                 if found.status_code == 200:
                     return
             except httpx.HTTPError:
@@ -263,7 +276,11 @@ class Gateway:
     def ask(self, text: str, session: str, *, model: str = "loopback-1", stream: bool = False) -> str:
         """Give the agent a request, and return its reply."""
         body = {"model": "openclaw", "stream": stream, "messages": [{"role": "user", "content": text}]}
-        headers = {**self._headers(), "x-openclaw-session-key": f"agent:main:{session}", "x-openclaw-model": f"loop/{model}"}
+        headers = {
+            **self._headers(),
+            "x-openclaw-session-key": f"agent:main:{session}",
+            "x-openclaw-model": f"loop/{model}",
+        }
         url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
         done = httpx.post(url, json=body, headers=headers, timeout=240)
         if done.status_code != 200:
@@ -344,5 +361,7 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Json:
     done = dict(one)
     for name, value in other.items():
         inner = done.get(name)
-        done[name] = merged(inner, value) if isinstance(value, Mapping) and isinstance(inner, Mapping) else value
+        done[name] = (
+            merged(inner, value) if isinstance(value, Mapping) and isinstance(inner, Mapping) else value
+        )
     return done

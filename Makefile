@@ -48,6 +48,7 @@ check: $(STAMP)  ## run some tests in one process: make check ARGS="tests/unit/c
 nightly: $(STAMP)  ## run all tests except editors, with all examples of each law; write the result to docs/proof.md
 	@BIN=$(BIN) sh tests/agents/setup.sh
 	@BIN=$(BIN) sh tests/frameworks/setup.sh
+	@BIN=$(BIN) sh tests/frameworks/openclaw/setup.sh || echo "OpenClaw: left out" >&2
 	@$(BIN)/python -m tests.faults.proof.nightly $(ARGS)
 
 test-system: $(STAMP)  ## run tests that need system packages (jq, git, zsh, fish, groff); install them if allowed

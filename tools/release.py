@@ -44,14 +44,21 @@ def versions() -> dict[str, str]:
     """Returns the version in each file that states one."""
     suite = tomllib.loads((ROOT / "conformance" / "pyproject.toml").read_text("utf-8"))
     extension = json.loads((ROOT / "editors" / "vscode" / "package.json").read_text("utf-8"))
-    package = json.loads((ROOT / "integrations" / "node" / "package.json").read_text("utf-8"))
+    packages = {
+        f"integrations/{name}/{file}": json.loads((ROOT / "integrations" / name / file).read_text("utf-8"))
+        for name, file in (
+            ("node", "package.json"),
+            ("openclaw", "package.json"),
+            ("openclaw", "openclaw.plugin.json"),
+        )
+    }
     emacs = (ROOT / "editors" / "emacs" / "compactd.el").read_text("utf-8")
     found = re.search(r"^;; Version: (.+)$", emacs, re.MULTILINE)
     return {
         "pyproject.toml": VERSION,
         "conformance/pyproject.toml": suite["project"]["version"],
         "editors/vscode/package.json": extension["version"],
-        "integrations/node/package.json": package["version"],
+        **{name: package["version"] for name, package in packages.items()},
         "editors/emacs/compactd.el": found[1] if found else "",
     }
 
@@ -96,6 +103,21 @@ def build_node(out: Path) -> None:
         shutil.copytree(
             ROOT / "integrations" / "node", place, ignore=shutil.ignore_patterns("node_modules", "dist")
         )
+        shutil.copy(ROOT / "LICENSE", place)
+        run("npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", cwd=place)
+        run("npm", "pack", "--pack-destination", out.resolve(), cwd=place)
+
+
+def build_openclaw(out: Path) -> None:
+    """Builds the plugin for OpenClaw, which contains what it uses of the package for Node."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("node", "openclaw"):
+            shutil.copytree(
+                ROOT / "integrations" / name,
+                Path(folder) / name,
+                ignore=shutil.ignore_patterns("node_modules", "dist"),
+            )
+        place = Path(folder) / "openclaw"
         shutil.copy(ROOT / "LICENSE", place)
         run("npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", cwd=place)
         run("npm", "pack", "--pack-destination", out.resolve(), cwd=place)
@@ -161,6 +183,7 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "python": build_python,
     "vscode": build_vscode,
     "node": build_node,
+    "openclaw": build_openclaw,
     "emacs": build_emacs,
     "neovim": build_neovim,
     "sbom": build_bill,

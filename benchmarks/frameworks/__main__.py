@@ -1,7 +1,8 @@
 """Agents of frameworks in one conversation with one provider: each framework's own ways, and compactd's
 adapters.
 
-Runs in the environment of tests/frameworks (`sh tests/frameworks/setup.sh` installs it). docs/frameworks.md
+Runs in the environment of tests/frameworks (`sh tests/frameworks/setup.sh` installs it, and
+`sh tests/frameworks/openclaw/setup.sh` OpenClaw). docs/frameworks.md
 shows the figures and says what they mean."""
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from tests.frameworks.hermes import environment as hermes
 
 PACKAGES = ("langchain", "deepagents", "openai-agents", "pydantic-ai-slim", "google-adk", "litellm")
 HERMES = ("hermes-agent",)
-NODE = ("@openai/agents", "ai")
+NODE = {"node": ("@openai/agents", "ai"), "openclaw": ("openclaw",)}
+"""Folders of tests -> packages of npm that they pin."""
 VERSIONS = (
     "import importlib.metadata, json, sys; "
     "print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:]}))"
@@ -33,8 +35,11 @@ VERSIONS = (
 
 def npm_versions() -> dict[str, str]:
     """Return the versions of the frameworks for Node."""
-    given = json.loads((ROOT / "tests" / "frameworks" / "node" / "package.json").read_text("utf-8"))
-    return {name: given["dependencies"][name] for name in NODE}
+    found = {}
+    for folder, names in NODE.items():
+        given = json.loads((ROOT / "tests" / "frameworks" / folder / "package.json").read_text("utf-8"))
+        found |= {name: given["dependencies"][name] for name in names}
+    return found
 
 
 def parser() -> argparse.ArgumentParser:

@@ -30,6 +30,7 @@ MODULES = (
     "with_google_adk",
     "with_litellm",
     "with_hermes",
+    "with_openclaw",
 )
 """The frameworks' modules here, in the order of the table."""
 TOLD_CHARS = 120

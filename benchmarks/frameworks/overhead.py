@@ -32,6 +32,7 @@ MODULES = (
     "timed_google_adk",
     "timed_litellm",
     "timed_hermes",
+    "timed_openclaw",
 )
 ONE = "--one"
 PROCESSES = 3

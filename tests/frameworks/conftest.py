@@ -19,7 +19,7 @@ LONGEST_S = 300
 missing = sorted(folder for folder, module in PACKAGES.items() if not is_installed(module))
 apart = sorted(folder for folder, module in APART.items() if not is_installed(module))
 if packages() is None:
-    apart.append("node")
+    apart += ["node", "openclaw"]
 collect_ignore = [*missing, *apart, *(["test_defaults.py"] if missing else [])]
 
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # LangChain, deepagents, OpenAI Agents SDK, Pydantic AI, Claude Agent SDK, Google ADK and LiteLLM (PyPI), with pytest and what
 # compactd needs, in an environment outside the tree: ${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}/frameworks-HASH.
-# Hermes Agent and the frameworks for Node have environments of their own.
+# Hermes Agent and the frameworks for Node have environments of their own. So has OpenClaw, which only `make nightly`
+# installs: openclaw/setup.sh.
 #   BIN=.venv/bin sh tests/frameworks/setup.sh
 # If the index does not have them, they are left out, and the tests of them are skipped.
 set -eu

@@ -9,8 +9,9 @@ from benchmarks.frameworks.runners import Runner
 from tests.frameworks.support.provider import Provider
 from tests.frameworks.support.talk import talk
 
-OWN = [runner for runner in runners() if runner.kind != "compactd" and runner.framework != "Hermes Agent"]
-"""Hermes Agent has an environment and a test of its own."""
+APART = ("Hermes Agent", "OpenClaw")
+"""Frameworks that have environments and tests of their own."""
+OWN = [runner for runner in runners() if runner.kind != "compactd" and runner.framework not in APART]
 TOO_LARGE = ("maximum context length", "context window", "maximum number of tokens allowed")
 """What the providers' errors say."""
 SMALL = talk(lots=2, parts=7)

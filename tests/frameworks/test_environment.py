@@ -12,6 +12,7 @@ import pytest
 from tests.editors.agents import DEMANDED
 from tests.frameworks.environment import LOCK, PACKAGES, is_installed
 from tests.frameworks.node.driving import packages
+from tests.frameworks.openclaw import gateway as openclaw
 
 PINNED = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", LOCK.read_text("utf-8"), re.MULTILINE))
 NAMES = (
@@ -44,7 +45,14 @@ def test_a_folder_of_tests_has_a_package(folder: str) -> None:
 
 def test_the_packages_for_node_are_installed() -> None:
     if packages() is None:
-        leave_out("the packages for Node are not installed, so the tests in node are left out")
+        leave_out("the packages for Node are not installed, so the tests in node and openclaw are left out")
+
+
+def test_openclaw_is_installed() -> None:
+    if openclaw.packages() is None:
+        leave_out(
+            "OpenClaw is not installed, so the tests of its gateway are left out: `make nightly` installs it"
+        )
 
 
 def leave_out(reason: str) -> NoReturn:

@@ -18,7 +18,6 @@ import {
 import type { Options } from "./options.js";
 
 export const ID = "compactd";
-const VERSION = "0.1.0";
 const MAX_SUBAGENTS = 1_024;
 /** Why OpenClaw asks for a compaction, if a request was too large, or would be. It then makes the request again. */
 const RECOVERIES = ["overflow", "budget", "timeout_recovery"];
@@ -36,7 +35,6 @@ export class CompactdEngine {
   readonly info = {
     id: ID,
     name: "compactd",
-    version: VERSION,
     ownsCompaction: true,
     // What `commitTurn` gets twice has the same ids, and is appended once.
     transcriptSemantics: {

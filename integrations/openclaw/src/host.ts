@@ -86,8 +86,6 @@ export interface SpawnParams {
 
 export interface ToolContext {
   sessionId?: string;
-  sessionKey?: string;
-  workspaceDir?: string;
 }
 
 export interface ToolResult {
@@ -103,7 +101,6 @@ export interface ResultEvent {
 }
 
 export interface Api {
-  registrationMode: string;
   pluginConfig?: { [name: string]: unknown };
   registerContextEngine(id: string, factory: (context: { workspaceDir?: string }) => object): void;
   registerTool(factory: (context: ToolContext) => object | null, options?: { name?: string }): void;

@@ -27,7 +27,8 @@ function changed(message: ShownMessage, original: Fields): Message[] {
   const blocks = blocksOf(message.content);
   switch (original.role) {
     case "assistant": {
-      const content = saidAgain(blocks, (original.content ?? []) as readonly Fields[]);
+      const { content: parts } = original;
+      const content = Array.isArray(parts) ? saidAgain(blocks, parts) : contentOf(blocks);
       return content.length ? [withContent(original, content)] : [];
     }
     case "toolResult": {

@@ -1,4 +1,4 @@
-"""Gateways of OpenClaw that several tests share: one takes half a minute to start."""
+"""Gateways of OpenClaw. Each takes half a minute to start, and a gigabyte, so tests share them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.openclaw.gateway import Gateway, node, packages
+from tests.frameworks.node.driving import node
+from tests.frameworks.openclaw.gateway import Gateway, packages
 
 LEAST_NODE = (24, 16)
 
@@ -21,7 +22,9 @@ def _node_version() -> tuple[int, ...]:
     return tuple(int(part) for part in text.strip().removeprefix("v").split("."))
 
 
-collect_ignore_glob = [] if packages() is not None and _node_version() >= LEAST_NODE else ["test_*.py"]
+collect_ignore = (
+    [] if packages() is not None and _node_version() >= LEAST_NODE else ["test_gateway.py", "test_page.py"]
+)
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +45,7 @@ def checking(tmp_path_factory: pytest.TempPathFactory, own_home: Path) -> Iterat
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def alone(tmp_path_factory: pytest.TempPathFactory, own_home: Path) -> Iterator[Gateway]:
     """Without compactd."""
     config = {"agents": {"defaults": {"compaction": {"midTurnPrecheck": {"enabled": True}}}}}
@@ -50,7 +53,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, own_home: Path) -> Iterator[
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def daemonless(tmp_path_factory: pytest.TempPathFactory, own_home: Path) -> Iterator[Gateway]:
     """With compactd's plugin, but without the program."""
     config = {"agents": {"defaults": {"compaction": {"midTurnPrecheck": {"enabled": True}}}}}

@@ -13,7 +13,6 @@ const { default: plugin } = await import(pathToFileURL(process.argv[2]));
 const host = {};
 
 const api = (options) => ({
-  registrationMode: "full",
   pluginConfig: options,
   registerContextEngine: (id, factory) => (host.factory = factory),
   registerTool: (factory) => (host.tool = factory),

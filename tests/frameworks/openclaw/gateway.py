@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,14 +18,11 @@ from typing import Any
 
 import httpx
 
-from tests.frameworks.environment import ROOT, variables
+from tests.frameworks.environment import variables
+from tests.frameworks.node.driving import COMMAND, TOOL_LIST, node
+from tests.frameworks.openclaw.building import HERE, built
 from tests.frameworks.support.talk import SYSTEM, TOOLS
 
-HERE = Path(__file__).resolve().parent
-PLUGIN = ROOT / "integrations" / "openclaw"
-BASE = ROOT / "integrations" / "node"
-COMMAND = [sys.executable, "-m", "compactd", "serve"]
-TOOL_LIST = [{"name": tool.__name__, "description": tool.__doc__} for tool in TOOLS]
 TOKEN = "loopback"
 START_S = 180
 """Seconds until a gateway answers, on a busy machine."""
@@ -45,42 +39,6 @@ def packages() -> Path | None:
     cache = os.environ.get("COMPACTD_TEST_CACHE") or Path.home() / ".cache" / "compactd-tests"
     place = Path(cache) / f"openclaw-{key}"
     return place if (place / ".installed").exists() else None
-
-
-def node() -> str:
-    """Return the program `node` that OpenClaw runs with."""
-    return shutil.which("node", path=variables()["PATH"]) or "node"
-
-
-def built() -> Path:
-    """Return the plugin of this checkout, as `npm pack` packs it. It is built once for each state of the
-    sources."""
-    place = packages()
-    assert place is not None
-    sources = sorted(
-        [*PLUGIN.glob("src/*.ts"), *PLUGIN.glob("*.json"), *BASE.glob("src/*.ts"), BASE / "tsconfig.json"]
-    )
-    digest = hashlib.sha256()
-    for source in sources:
-        digest.update(str(source.relative_to(ROOT)).encode() + b"\0" + source.read_bytes())
-    done = place / "builds" / digest.hexdigest()[:16]
-    if done.exists():
-        return done / "openclaw"
-    done.parent.mkdir(exist_ok=True)
-    making = Path(tempfile.mkdtemp(dir=done.parent))
-    for folder in (PLUGIN, BASE):
-        ignored = shutil.ignore_patterns("node_modules", "dist")
-        shutil.copytree(folder, making / folder.name, ignore=ignored)
-    types = making / "openclaw" / "node_modules"
-    types.symlink_to(place / "node_modules")
-    compiler = place / "node_modules" / "typescript" / "bin" / "tsc"
-    subprocess.run([node(), str(compiler), "-p", str(making / "openclaw")], check=True)
-    types.unlink()
-    try:
-        making.rename(done)
-    except OSError:  # another worker was first
-        shutil.rmtree(making)
-    return done / "openclaw"
 
 
 def free_port() -> int:
@@ -105,13 +63,16 @@ class Gateway:
         options: Mapping[str, Any] | None = None,
         config: Mapping[str, Any] | None = None,
         api: str = "openai-completions",
-        plugin: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        windows: Mapping[str, int] = WINDOWS,
+        provider_url: str | None = None,
     ) -> None:
         """`engine`: what has the slot `contextEngine`. `options`: those of the plugin. `config`: what is
-        added to OpenClaw's configuration, section by section."""
+        added to OpenClaw's configuration, section by section. `windows`: the models with their windows; the
+        first one is used by default. Without `provider_url`, the provider must be at `provider_port`."""
         self.folder = folder
+        self.windows = windows
         self.provider_port = free_port()
+        url = provider_url or f"http://127.0.0.1:{self.provider_port}/v1"
         self.port = free_port()
         self.use_tool: UseTool = lambda name, given, _session: next(
             tool for tool in TOOLS if tool.__name__ == name
@@ -125,12 +86,11 @@ class Gateway:
             "OPENCLAW_DISABLE_BONJOUR": "1",
             "COMPACTD_HOME": str(folder / "data"),
             "NO_COLOR": "1",
-            **(env or {}),
         }
         for name in ("home", "state", "workspace"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "workspace" / "AGENTS.md").write_text(SYSTEM)
-        self._configure(engine, options or {}, config or {}, api, plugin)
+        self._configure(engine, options or {}, config or {}, api, url)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -145,7 +105,7 @@ class Gateway:
         options: Mapping[str, Any],
         config: Mapping[str, Any],
         api: str,
-        plugin: Path | None,
+        url: str,
     ) -> None:
         models = [
             {
@@ -157,9 +117,8 @@ class Gateway:
                 "contextWindow": window,
                 "maxTokens": 1_000,
             }
-            for name, window in WINDOWS.items()
+            for name, window in self.windows.items()
         ]
-        url = f"http://127.0.0.1:{self.provider_port}" + ("" if api == "anthropic-messages" else "/v1")
         tools = {"url": f"http://127.0.0.1:{self._tools.server_address[1]}", "tools": TOOL_LIST}
         whole: Json = {
             "gateway": {
@@ -171,8 +130,8 @@ class Gateway:
             },
             "agents": {
                 "defaults": {
-                    "model": {"primary": "loop/loopback-1"},
-                    "models": {f"loop/{name}": {} for name in WINDOWS},
+                    "model": {"primary": f"loop/{next(iter(self.windows))}"},
+                    "models": {f"loop/{name}": {} for name in self.windows},
                     "skipBootstrap": True,
                     "workspace": str(self.folder / "workspace"),
                 }
@@ -187,7 +146,7 @@ class Gateway:
                 "codeMode": False,
             },
             "plugins": {
-                "load": {"paths": [str(HERE / "inspection"), str(plugin or built())]},
+                "load": {"paths": [str(HERE / "inspection"), str(built())]},
                 "allow": ["inspection", "compactd"],
                 "slots": {"contextEngine": engine},
                 "entries": {

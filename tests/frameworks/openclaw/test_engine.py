@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from compactd.client import Client
-from tests.frameworks.environment import ROOT, variables
-from tests.frameworks.openclaw.gateway import COMMAND, HERE, Json, built, node, packages
+from tests.frameworks.environment import variables
+from tests.frameworks.node.driving import COMMAND, Json, node
+from tests.frameworks.openclaw.building import HERE, built
 
 MISSING = {"command": ["/no/such/compactd", "serve"]}
 WINDOW = 8_000
@@ -326,28 +327,3 @@ def test_another_openclaw_is_refused_with_a_reason(tmp_path: Path) -> None:
         ),
     ):
         host.call("register", options={}, lacks=["on", "registerContextEngine"])
-
-
-def test_the_interface_is_the_hosts(tmp_path: Path) -> None:
-    place = packages()
-    assert place is not None
-    (tmp_path / "node_modules").symlink_to(place / "node_modules")
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    text = (HERE / "types.ts").read_text().replace("PLUGIN", str(ROOT / "integrations" / "openclaw"))
-    (tmp_path / "types.ts").write_text(text)
-    compiler = place / "node_modules" / "typescript" / "bin" / "tsc"
-    options = (
-        "--noEmit",
-        "--strict",
-        "--skipLibCheck",
-        "--types",
-        "node",
-        "--typeRoots",
-        "node_modules/@types",
-    )
-    target = ("--module", "nodenext", "--target", "es2022", "--lib", "es2024")
-    done = subprocess.run(
-        [node(), str(compiler), *options, *target, "types.ts"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.stdout == ""
-    assert done.returncode == 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from compactd.client import Client
-from tests.frameworks.openclaw.gateway import WINDOWS, Gateway, Json, built
+from tests.frameworks.environment import ROOT
+from tests.frameworks.node.driving import node
+from tests.frameworks.openclaw.building import HERE
+from tests.frameworks.openclaw.gateway import WINDOWS, Gateway, Json, packages
 from tests.frameworks.support.laws import broken
 from tests.frameworks.support.provider import WHOLE, Provider
 from tests.frameworks.support.reading import items_of
@@ -261,25 +263,26 @@ def test_tool_outputs_may_be_shorter(checking: Gateway) -> None:
     assert state_of(checking, "shorter")["reductions"]["count"] == 2
 
 
-# --- installing ---------------------------------------------------------------------------------------------
-
-
-def test_one_command_installs_the_plugin_and_gives_it_the_slot(tmp_path: Path, own_home: Path) -> None:
-    bare = Gateway(tmp_path)
-    config = json.loads((tmp_path / "openclaw.json").read_text())
-    config["plugins"] = {}
-    (tmp_path / "openclaw.json").write_text(json.dumps(config))
-    bare.run("plugins", "install", str(built()), "--force", "--accept-capabilities")
-    plugins = json.loads((tmp_path / "openclaw.json").read_text())["plugins"]
-    assert plugins["slots"]["contextEngine"] == "compactd"
-    assert plugins["entries"]["compactd"]["enabled"] is True
-    shown = json.loads(bare.run("plugins", "inspect", "compactd", "--runtime", "--json"))
-    assert "recall" in json.dumps(shown)
-    assert shown["plugin"]["status"] == "loaded"
-
-
-@pytest.mark.parametrize("given", ["much", 7])
-def test_an_unknown_option_is_refused(tmp_path: Path, own_home: Path, given: object) -> None:
-    bare = Gateway(tmp_path, options={"reduce": given})
-    done = bare.run_any("config", "validate")
-    assert "plugins.entries.compactd.config" in done
+def test_the_interface_is_the_hosts(tmp_path: Path) -> None:
+    place = packages()
+    assert place is not None
+    (tmp_path / "node_modules").symlink_to(place / "node_modules")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    text = (HERE / "types.ts").read_text().replace("PLUGIN", str(ROOT / "integrations" / "openclaw"))
+    (tmp_path / "types.ts").write_text(text)
+    compiler = place / "node_modules" / "typescript" / "bin" / "tsc"
+    options = (
+        "--noEmit",
+        "--strict",
+        "--skipLibCheck",
+        "--types",
+        "node",
+        "--typeRoots",
+        "node_modules/@types",
+    )
+    target = ("--module", "nodenext", "--target", "es2022", "--lib", "es2024")
+    done = subprocess.run(
+        [node(), str(compiler), *options, *target, "types.ts"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == ""
+    assert done.returncode == 0

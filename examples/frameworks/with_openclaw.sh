@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/../../integrations/openclaw"
 [ -d node_modules ] || npm install --no-audit --no-fund
 npm pack
-openclaw plugins install "npm-pack:$(ls "$PWD"/compactd-openclaw-*.tgz)" --force --accept-capabilities
+openclaw plugins install "$(ls "$PWD"/compactd-openclaw-*.tgz)" --force --accept-capabilities
 openclaw config set agents.defaults.compaction.midTurnPrecheck.enabled true
 printf 'The slot contextEngine has: '
 openclaw config get plugins.slots.contextEngine

@@ -1,11 +1,11 @@
 // What this process knows about the conversation of an OpenClaw session.
 
-import { engineOf } from "../../node/src/engine.js";
 import { commonLength, type View } from "../../node/src/history.js";
 import type { Mirror } from "../../node/src/mirror.js";
 import { TESTED, type Message } from "./host.js";
 import { callIdOf, historyOf, isPlaceholder, type Fields } from "./messages.js";
 import type { Options } from "./options.js";
+import { keep, state } from "./state.js";
 import { isOurs, shown } from "./views.js";
 
 const CLIENT = "openclaw";
@@ -71,7 +71,7 @@ export class Conversation {
   /** Return the daemon's session. */
   mirror(): Mirror<Message> {
     const { contextWindow = this.#request?.contextWindow, ...rest } = this.#options;
-    return engineOf(this.#options.command).mirror(this.#name, {
+    return state().engineOf(this.#options.command).mirror(this.#name, {
       ...rest,
       contextWindow,
       workingDir: this.#request?.workingDir,
@@ -201,17 +201,11 @@ function isSameEntry(one: Message, other: Message): boolean {
   return first.role !== "toolResult" || callIdOf(first.toolCallId) === callIdOf(second.toolCallId);
 }
 
-const conversations = new Map<string, Conversation>();
-
 /** Return this process's conversation of a session, with these options from now on. */
 export function conversationOf(sessionId: string, options: Options): Conversation {
+  const { conversations } = state();
   const found = conversations.get(sessionId) ?? new Conversation(sessionId, options);
   found.adopt(options);
-  conversations.delete(sessionId);
-  conversations.set(sessionId, found);
-  for (const oldest of conversations.keys()) {
-    if (conversations.size <= MAX_CONVERSATIONS) break;
-    conversations.delete(oldest);
-  }
+  keep(conversations, sessionId, found, MAX_CONVERSATIONS);
   return found;
 }

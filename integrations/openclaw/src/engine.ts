@@ -16,20 +16,15 @@ import {
   type SpawnParams,
 } from "./host.js";
 import type { Options } from "./options.js";
+import { keep, state } from "./state.js";
 
 export const ID = "compactd";
-const MAX_SUBAGENTS = 1_024;
+/** The most keys of sessions that are known. */
+const MAX_KEYS = 1_024;
 /** Why OpenClaw asks for a compaction, if a request was too large, or would be. It then makes the request again. */
 const RECOVERIES = ["overflow", "budget", "timeout_recovery"];
 /** Characters for one token, where nothing better is known. */
 const TOKEN_CHARS = 4;
-
-/** The keys of sub-agents' sessions -> the id of the session that began them. */
-const parents = new Map<string, string>();
-/** The keys of sessions -> their newest ids. */
-const ids = new Map<string, string>();
-/** The windows of models, once OpenClaw has said them. */
-const windows = new Map<string, number>();
 
 export class CompactdEngine {
   readonly info = {
@@ -73,6 +68,7 @@ export class CompactdEngine {
     const model = id && provider ? `${provider}/${id}` : id;
     const { promptTokenBudget: limit, maxOutputTokens: reserve } = runtimeSettings?.limits ?? {};
     // At the beginning of a turn, OpenClaw names the room for messages and what it reserves; later, the window.
+    const { windows } = state();
     if (model && limit && reserve === null) windows.set(model, limit);
     const contextWindow = (model && windows.get(model)) || (tokenBudget && tokenBudget + (reserve ?? 0)) || undefined;
     const pending = reserve === null && limit && tokenBudget ? Math.max(0, limit - tokenBudget) : 0;
@@ -125,22 +121,23 @@ export class CompactdEngine {
 
   /** Note which session begins a sub-agent. */
   prepareSubagentSpawn(params: SpawnParams): Promise<{ rollback: () => void } | undefined> {
+    const { ids, parents } = state();
     const { childSessionKey: child, parentSessionId = ids.get(params.parentSessionKey) } = params;
     if (parentSessionId === undefined) return Promise.resolve(undefined);
-    keep(parents, child, parentSessionId);
+    keep(parents, child, parentSessionId, MAX_KEYS);
     return Promise.resolve({ rollback: () => void parents.delete(child) });
   }
 
   onSubagentEnded({ childSessionKey }: { childSessionKey: string }): Promise<void> {
-    parents.delete(childSessionKey);
+    state().parents.delete(childSessionKey);
     return Promise.resolve();
   }
 
   #conversation(sessionId: string, sessionKey: string | undefined): Conversation {
     const conversation = conversationOf(sessionId, this.#options);
     if (sessionKey !== undefined) {
-      keep(ids, sessionKey, sessionId);
-      const parent = parents.get(sessionKey);
+      keep(state().ids, sessionKey, sessionId, MAX_KEYS);
+      const parent = state().parents.get(sessionKey);
       if (parent !== undefined && parent !== sessionId) conversation.parentId = parent;
     }
     return conversation;
@@ -166,13 +163,4 @@ async function fallback(params: CompactParams): Promise<CompactResult> {
 
 function estimate(messages: readonly Message[]): number {
   return Math.ceil(JSON.stringify(messages).length / TOKEN_CHARS);
-}
-
-function keep(map: Map<string, string>, key: string, value: string): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const oldest of map.keys()) {
-    if (map.size <= MAX_SUBAGENTS) break;
-    map.delete(oldest);
-  }
 }

@@ -1,9 +1,9 @@
 // compactd as a context engine of OpenClaw.
 
-import { closeDaemons } from "../../node/src/engine.js";
 import { CompactdEngine, ID } from "./engine.js";
 import { check, type Api } from "./host.js";
 import { optionsOf } from "./options.js";
+import { end } from "./state.js";
 import { registerRecall, registerReduce } from "./tools.js";
 
 export default {
@@ -16,6 +16,6 @@ export default {
     api.registerContextEngine(ID, ({ workspaceDir }) => new CompactdEngine(options, workspaceDir));
     if (options.recall) registerRecall(api, options);
     registerReduce(api, options);
-    api.on("gateway_stop", closeDaemons);
+    api.on("gateway_stop", end);
   },
 };

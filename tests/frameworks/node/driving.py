@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,29 @@ def built() -> Path:
     return done
 
 
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process started, and that these started."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):  # it may have ended
+            for task in Path(f"/proc/{each}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found[1:]
+
+
+def command_of(pid: int) -> bytes:
+    """Return the command of a process; nothing if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def daemons_of(pid: int) -> list[int]:
+    """Return the daemons that a process started, or a child of it."""
+    return [each for each in descendants(pid) if b"compactd\0serve" in command_of(each)]
+
+
 class NodeError(Exception):
     """What the agent threw."""
 
@@ -135,13 +159,8 @@ class NodeAgent:
         return answer["result"]
 
     def daemons(self) -> list[int]:
-        """Return the processes of its daemons. `node` itself may be the child of a script."""
-        found, looked_at = [self._process.pid], 0
-        while looked_at < len(found):
-            for task in Path(f"/proc/{found[looked_at]}/task").iterdir():
-                found += map(int, (task / "children").read_text().split())
-            looked_at += 1
-        return [pid for pid in found if b"compactd\0serve" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        """Return the processes of its daemons."""
+        return daemons_of(self._process.pid)
 
     def kill_daemons(self) -> None:
         """Kill its daemons."""

@@ -30,7 +30,7 @@ def built() -> Path:
         digest.update(str(source.relative_to(ROOT)).encode() + b"\0" + source.read_bytes())
     done = place / "builds" / f"openclaw-{digest.hexdigest()[:16]}"
     if done.exists():
-        return done / "openclaw"
+        return done / "compactd"
     done.parent.mkdir(exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=done.parent))
     for folder in (PLUGIN, BASE):
@@ -40,8 +40,10 @@ def built() -> Path:
     compiler = place / "node_modules" / "typescript" / "bin" / "tsc"
     subprocess.run([node(), str(compiler), "-p", str(making / "openclaw")], check=True)
     types.unlink()
+    # OpenClaw gives a plugin packages by the names of their folders, and has one of this name itself.
+    (making / "openclaw").rename(making / "compactd")
     try:
         making.rename(done)
     except OSError:  # another worker was first
         shutil.rmtree(making)
-    return done / "openclaw"
+    return done / "compactd"

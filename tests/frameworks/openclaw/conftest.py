@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.node.driving import node
+from tests.frameworks.node.driving import COMMAND, node
 from tests.frameworks.openclaw.gateway import Gateway, packages
+from tests.frameworks.openclaw.hosting import Host
 
 LEAST_NODE = (24, 16)
 
@@ -59,4 +60,12 @@ def daemonless(tmp_path_factory: pytest.TempPathFactory, own_home: Path) -> Iter
     config = {"agents": {"defaults": {"compaction": {"midTurnPrecheck": {"enabled": True}}}}}
     options = {"command": ["/no/such/compactd", "serve"]}
     with Gateway(tmp_path_factory.mktemp("daemonless"), config=config, options=options) as started:
+        yield started
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    """The plugin without OpenClaw."""
+    with Host(tmp_path / "data") as started:
+        started.call("register", options={"command": COMMAND})
         yield started

@@ -1,18 +1,21 @@
 // A host of its own, after `src/context-engine/types.ts` and `OpenClawPluginApi` of openclaw 2026.9.6: it loads the
 // plugin, and makes the calls that it reads.
 //
-//   node drive.mjs PLUGIN    one JSON object per line in: {"on": "engine" | "tool" | "middleware", "call", "params"}, or
-//                            {"wait": milliseconds}; one per line out: {"result"}, {"error"} or {"warning"}
+//   node drive.mjs PLUGIN [COPY]    one JSON object per line in: {"on": "engine", "call", "params"}, or
+//                                   another of `calls`; one per line out: {"result"}, {"error"} or {"warning"}
 
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const say = (frame) => console.log(JSON.stringify(frame));
 process.on("warning", (warning) => say({ warning: warning.message }));
-const { default: plugin } = await import(pathToFileURL(process.argv[2]));
-const host = {};
+// OpenClaw, too, loads a plugin several times. The engine is of the first one, and the tools are of the last.
+const plugins = await Promise.all(process.argv.slice(2).map((path) => import(pathToFileURL(path))));
+const { shown } = await import(new URL("views.js", pathToFileURL(process.argv[2])));
+let engines = {};
+let tools = {};
 
-const api = (options) => ({
+const api = (options, host) => ({
   pluginConfig: options,
   registerContextEngine: (id, factory) => (host.factory = factory),
   registerTool: (factory) => (host.tool = factory),
@@ -22,16 +25,21 @@ const api = (options) => ({
 
 const calls = {
   register: ({ options, lacks = [] }) => {
-    const given = api(options);
-    for (const name of lacks) delete given[name];
-    plugin.register(given);
+    const loaded = plugins.map(({ default: plugin }) => {
+      const host = {};
+      const given = api(options, host);
+      for (const name of lacks) delete given[name];
+      plugin.register(given);
+      return host;
+    });
+    [engines, tools] = [loaded[0], loaded.at(-1)];
   },
   // OpenClaw makes an engine for each turn.
-  engine: ({ call, params }) => host.factory({ workspaceDir: "/tmp" })[call](params),
-  info: () => host.factory({}).info,
-  tool: ({ context, params }) => host.tool(context).execute("c1", params),
-  middleware: ({ event, context }) => host.middleware(event, context),
-  stop: () => host.gateway_stop(),
+  engine: ({ call, params }) => engines.factory({ workspaceDir: "/tmp" })[call](params),
+  tool: ({ context, params }) => tools.tool(context).execute("c1", params),
+  middleware: ({ event, context }) => tools.middleware(event, context),
+  view: ({ messages, items }) => ({ messages: shown(messages, { items, isWhole: false }) }),
+  stop: () => engines.gateway_stop(),
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -11,7 +11,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,14 @@ from typing import Any
 import httpx
 
 from tests.frameworks.environment import variables
-from tests.frameworks.node.driving import COMMAND, TOOL_LIST, node
+from tests.frameworks.node.driving import (
+    COMMAND,
+    TOOL_LIST,
+    command_of,
+    daemons_of,
+    descendants,
+    node,
+)
 from tests.frameworks.openclaw.building import HERE, built
 from tests.frameworks.support.talk import SYSTEM, TOOLS
 
@@ -219,7 +225,7 @@ class Gateway:
         """End it: the program that was started, and the gateway, which is its child."""
         if self._process is None:
             return
-        started = [self._process.pid, *self._descendants()]
+        started = [self._process.pid, *descendants(self._process.pid)]
         for pid in started:
             if pid == self._process.pid or command_of(pid).startswith(b"openclaw-gateway"):
                 os.kill(pid, signal.SIGTERM)
@@ -282,22 +288,8 @@ class Gateway:
 
     def daemons(self) -> list[int]:
         """Return the processes of its daemons. OpenClaw starts itself again as a child."""
-        return [pid for pid in self._descendants() if b"compactd\0serve" in command_of(pid)]
-
-    def _descendants(self) -> list[int]:
         assert self._process is not None
-        parents: dict[int, int] = {}
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):
-                parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        found = []
-        for pid in parents:
-            above: int | None = parents[pid]
-            while above is not None and above != self._process.pid:
-                above = parents.get(above)
-            if above is not None:
-                found.append(pid)
-        return found
+        return daemons_of(self._process.pid)
 
     def kill_daemons(self) -> None:
         for pid in self.daemons():
@@ -305,14 +297,6 @@ class Gateway:
 
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {TOKEN}"}
-
-
-def command_of(pid: int) -> bytes:
-    """Return the command of a process; nothing if it has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Json:

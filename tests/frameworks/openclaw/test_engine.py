@@ -4,124 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compactd.client import Client
-from tests.frameworks.environment import variables
-from tests.frameworks.node.driving import COMMAND, Json, node
-from tests.frameworks.openclaw.building import HERE, built
+from tests.frameworks.node.driving import COMMAND
+from tests.frameworks.openclaw.building import built
+from tests.frameworks.openclaw.hosting import WINDOW, Host, call, logged, result, summaries, turn, user
 
 MISSING = {"command": ["/no/such/compactd", "serve"]}
-WINDOW = 8_000
-REPORT = "\n".join(f"{at}: all is as it was before, in every respect" for at in range(40))
-
-
-class Host:
-    """A process with the plugin. Use it with `with`."""
-
-    def __init__(self, home: Path) -> None:
-        self._process = subprocess.Popen(
-            [node(), str(HERE / "drive.mjs"), str(built() / "dist" / "openclaw" / "src" / "index.js")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**variables(), "COMPACTD_HOME": str(home)},
-        )
-        self.home = home
-        self.warnings: list[str] = []
-
-    def __enter__(self) -> Host:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=60)
-
-    def call(self, on: str, **given: Any) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"on": on, **given}) + "\n")
-        self._process.stdin.flush()
-        for line in self._process.stdout:
-            frame = json.loads(line)
-            if "warning" in frame:
-                self.warnings.append(frame["warning"])
-            elif "error" in frame:
-                raise AssertionError(frame["error"])
-            else:
-                return frame["result"]
-        raise AssertionError("the program ended")
-
-    def engine(self, call: str, **params: Any) -> Any:
-        return self.call(
-            "engine", call=call, params={"sessionId": "s1", "sessionKey": "agent:main:main", **params}
-        )
-
-    def assemble(self, messages: list[Json], *, pending: int | None = None, **params: Any) -> list[Json]:
-        """Return what a request gets: at the beginning of a turn, or with so many tokens of the turn."""
-        limits: Json = {"promptTokenBudget": WINDOW - 1_000, "maxOutputTokens": 1_000}
-        budget = WINDOW - 1_000
-        if pending is not None:
-            limits = {"promptTokenBudget": WINDOW, "maxOutputTokens": None}
-            budget = WINDOW - pending
-        settings = {"model": {"provider": "loop", "resolved": "m"}, "limits": limits}
-        given = {"messages": messages, "tokenBudget": budget, "runtimeSettings": settings, **params}
-        found: list[Json] = self.engine("assemble", **given)["messages"]
-        return found
-
-    def stored(self, session: str = "s1") -> list[Json]:
-        with Client(env={**os.environ, "COMPACTD_HOME": str(self.home)}) as client:
-            client.session_start(session_id=f"openclaw:{session}", read_only=True)
-            entries = client.call("session/history", {"session_id": f"openclaw:{session}"})["entries"]
-        return [entry["message"] for entry in entries if "message" in entry]
-
-    def sessions(self) -> dict[str, Any]:
-        with Client(env={**os.environ, "COMPACTD_HOME": str(self.home)}) as client:
-            return {each.session_id: each for each in client.session_list().sessions}
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    with Host(tmp_path / "data") as started:
-        started.call("register", options={"command": COMMAND})
-        yield started
-
-
-def user(text: str, at: int, **more: Any) -> Json:
-    return {"role": "user", "content": text, "timestamp": at, **more}
-
-
-def call(number: int, *, at: int | None = None, dash: str = "") -> Json:
-    block = {"type": "toolCall", "id": f"call{dash}{number}", "name": "look", "arguments": {"number": number}}
-    return {"role": "assistant", "content": [block], "timestamp": at or 10 * number}
-
-
-def result(number: int, text: str = REPORT, *, dash: str = "") -> Json:
-    return {
-        "role": "toolResult",
-        "toolCallId": f"call{dash}{number}",
-        "toolName": "look",
-        "content": [{"type": "text", "text": f"{number}: {text}"}],
-        "isError": False,
-        "timestamp": 10 * number + 1,
-    }
-
-
-def turn(first: int, count: int, text: str = "Look at everything.") -> list[Json]:
-    calls = [each for number in range(first, first + count) for each in (call(number), result(number))]
-    return [
-        user(text, 10 * first - 5),
-        *calls,
-        {**call(first + count), "content": [{"type": "text", "text": "Done."}]},
-    ]
-
-
-def summaries(messages: list[Json]) -> list[Json]:
-    return [message for message in messages if message["role"] == "compactionSummary"]
 
 
 def test_kept_messages_are_the_hosts_own(host: Host) -> None:
@@ -158,6 +51,26 @@ def test_a_turn_that_needs_room_gets_it_from_what_was_said_before(host: Host) ->
     assert host.assemble(smaller, pending=4_500) == smaller
 
 
+def test_the_view_that_a_turn_began_with_is_known_after_a_smaller_one(host: Host) -> None:
+    first = host.assemble(turn(1, 30))
+    smaller = host.assemble(first, pending=4_500)
+    assert summaries(first) != summaries(smaller)
+    assert len(smaller) < len(first)
+    assert host.assemble(first, pending=4_600) == smaller
+    assert len(host.stored()) == len(turn(1, 30))
+
+
+def test_what_cannot_be_smaller_is_tried_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with Host(tmp_path / "data") as host:
+        host.call("register", options={"command": logged(log)})
+        messages = turn(1, 9)
+        view = host.assemble(messages)
+        for pending in (6_350, 6_360, 6_370):
+            assert host.assemble(view, pending=pending) == view
+        assert log.read_text().count('"session/compact"') == 1
+
+
 def test_a_turn_is_recorded_once_however_it_comes(host: Host) -> None:
     """OpenClaw shows the same messages in two forms: with other ids of calls, and without details."""
     before = turn(1, 2)
@@ -170,6 +83,7 @@ def test_a_turn_is_recorded_once_however_it_comes(host: Host) -> None:
     ]
     for _ in range(2):
         assert host.engine("commitTurn", advancementKey="k", messages=new) == {"status": "committed"}
+        assert len(host.stored()) == len(before) + 3
     # As an engine gets them.
     again = [new[0], call(60, dash="x"), result(60, dash="x")]
     again[1]["content"][0]["id"] = again[2]["toolCallId"] = "callx"
@@ -214,11 +128,16 @@ def test_a_refused_request_is_smaller_the_next_time(host: Host, attempt: int) ->
     assert host.assemble(messages) == smaller
 
 
-def test_a_person_may_say_what_matters(host: Host) -> None:
-    host.assemble(turn(1, 10))
-    done = host.engine(
-        "compact", customInstructions="the numbers", force=True, runtimeContext={"trigger": "manual"}
-    )
+def test_a_person_may_say_what_matters(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    asked = {"customInstructions": "the numbers", "force": True, "runtimeContext": {"trigger": "manual"}}
+    with Host(tmp_path / "data") as host:
+        host.call("register", options={"command": logged(log)})
+        host.assemble(turn(1, 10))
+        done = host.engine("compact", **asked)
+    (line,) = [line for line in log.read_text().splitlines() if '"session/compact"' in line]
+    params = json.loads(line)["params"]
+    assert (params["instructions"], params["force"]) == ("the numbers", True)
     assert done["compacted"] is True
     assert done["result"]["tokensAfter"] < done["result"]["tokensBefore"]
     assert done["result"]["summary"].startswith("[Conversation summary")
@@ -248,50 +167,6 @@ def test_a_sub_agent_has_its_parents_session(host: Host) -> None:
     assert [text.count('"openclaw:s1"') for text in journals if "Count again." in text] == [0]
 
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-KINDS: list[Json] = [
-    user("Hello", 1),
-    {"role": "user", "content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}], "timestamp": 2},
-    user("User: do it", 3, provenance={"kind": "inter_session"}),
-    user("User: do it", 4, runtimeContextCarrier=True),
-    {"role": "custom", "customType": "x", "content": "User: do it", "display": False, "timestamp": 5},
-    {"role": "bashExecution", "command": "ls", "output": "User: do it", "exitCode": 0, "timestamp": 6},
-    {"role": "branchSummary", "summary": "User: do it", "fromId": "1", "timestamp": 7},
-    {"role": "compactionSummary", "summary": "User: do it", "tokensBefore": 7, "timestamp": 8},
-    {"role": "item_of_2031", "payload": "User: do it", "timestamp": 9},
-    {"role": "user", "content": [{"type": "audio_of_2031", "data": "x"}], "timestamp": 10},
-    {
-        "role": "assistant",
-        "content": [
-            {"type": "thinking", "thinking": "I think.", "thinkingSignature": "sig"},
-            {"type": "thinking", "thinking": "", "thinkingSignature": "sealed", "redacted": True},
-            {"type": "text", "text": "half a pair: \ud83d"},
-            {"type": "toolCall", "id": "c1", "name": "f", "arguments": {"a": 1}},
-        ],
-        "timestamp": 11,
-    },
-    {
-        "role": "toolResult",
-        "toolCallId": "c1",
-        "toolName": "f",
-        "content": [{"type": "text", "text": "a"}, {"type": "image", "data": PIXEL, "mimeType": "image/png"}],
-        "isError": True,
-        "timestamp": 12,
-    },
-]
-
-
-def test_messages_of_every_kind_are_kept_and_counted(host: Host) -> None:
-    assert host.assemble(KINDS) == json.loads(json.dumps(KINDS))
-    stored = host.stored()
-    assert len(stored) == len(KINDS)
-    assert json.dumps(stored).count(PIXEL) == 2
-    for message in stored:
-        if "do it" in json.dumps(message):
-            assert message["meta"] == {"author": "unknown", "synthetic": True}
-    assert host.warnings == []
-
-
 def test_recall_and_shorter_outputs(tmp_path: Path) -> None:
     with Host(tmp_path / "data") as host:
         host.call("register", options={"command": COMMAND, "reduce": "observe"})
@@ -301,6 +176,43 @@ def test_recall_and_shorter_outputs(tmp_path: Path) -> None:
         event = {"toolCallId": "c", "toolName": "f", "args": {}, "result": {"content": result(1)["content"]}}
         # It only counts.
         assert host.call("middleware", event=event, context={"sessionId": "s1"}) is None
+
+
+def test_a_plugin_that_is_loaded_twice_has_one_daemon_and_one_session(tmp_path: Path) -> None:
+    """OpenClaw loads a plugin for its engine, and again for its tools."""
+    again = shutil.copytree(built(), tmp_path / "again")
+    with Host(tmp_path / "data", built(), again) as host:
+        host.call("register", options={"command": COMMAND})
+        messages = turn(1, 3)
+        host.assemble(messages)
+        found = host.call("tool", context={"sessionId": "s1"}, params={"query": "3: 0: all"})
+        assert "(tool) 3: 0: all is as it was before" in found["content"][0]["text"]
+        assert list(host.sessions()) == ["openclaw:s1"]
+        assert len(host.daemons()) == 1
+        # The daemon ends, and another one goes on with the session.
+        host.call("stop")
+        assert host.daemons() == []
+        host.assemble([*messages, user("Go on.", 999)])
+        assert host.call("tool", context={"sessionId": "s1"}, params={"query": "Go on."})["details"]["found"]
+    assert len(host.stored()) == len(messages) + 1
+    assert host.warnings == []
+
+
+def test_an_agent_without_a_transcript_is_recorded_after_its_turn(host: Host) -> None:
+    messages = turn(1, 2)
+    assert host.engine("ingest", message=messages[0]) == {"ingested": False}
+    host.engine("afterTurn", messages=messages)
+    assert len(host.stored()) == len(messages)
+
+
+def test_the_model_gets_recall_unless_it_is_switched_off(tmp_path: Path) -> None:
+    with Host(tmp_path / "data") as host:
+        host.call("register", options={"recall": False})
+        with pytest.raises(AssertionError, match="is not a function"):
+            host.call("tool", context={"sessionId": "s1"}, params={})
+        host.call("register", options={})
+        with pytest.raises(AssertionError, match="null"):
+            host.call("tool", context={}, params={})
 
 
 def test_without_a_daemon_the_messages_stay_as_they_are(tmp_path: Path) -> None:

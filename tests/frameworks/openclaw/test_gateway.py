@@ -207,7 +207,7 @@ def test_several_conversations_at_once(gateway: Gateway) -> None:
     with client_of(gateway) as client:
         listed = {each.session_id for each in client.session_list().sessions}
     assert len([name for name in listed if name.startswith("openclaw:")]) >= 6
-    assert len(gateway.daemons()) <= 2
+    assert len(gateway.daemons()) == 1
 
 
 # --- compactions that a person asks for, the past, and shorter outputs --------------------------------------
@@ -232,7 +232,8 @@ def test_words_of_tools_never_become_the_users(gateway: Gateway) -> None:
     with provider_of(gateway, "small", talk(lots=2, parts=12), recalls=3) as provider:
         converse(gateway, provider, "authors", "small")
 
-    assert broken(provider) == []
+    assert [fault for fault in broken(provider) if "refused" not in fault] == []
+    assert len(gateway.daemons()) == 1
     looked_up = [
         text
         for seen in provider.requests
@@ -240,7 +241,7 @@ def test_words_of_tools_never_become_the_users(gateway: Gateway) -> None:
         for _, text in item.results
         if text.startswith("Words said earlier")
     ]
-    assert looked_up
+    assert any(fact in text for text in looked_up for fact in provider.talk.facts.values())
     for line in (line for text in looked_up for line in text.splitlines() if INJECTED[6:] in line):
         assert line.startswith("(tool) ")
     users = [message for message in stored(gateway, "authors") if message["role"] == "user"]

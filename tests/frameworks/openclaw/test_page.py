@@ -14,7 +14,7 @@ import pytest
 
 from tests.frameworks.environment import ROOT
 from tests.frameworks.node.driving import packages as compilers
-from tests.frameworks.openclaw.building import BASE, HERE, PLUGIN
+from tests.frameworks.openclaw.building import BASE, HERE, PLUGIN, built
 from tests.frameworks.openclaw.gateway import Gateway, Json
 
 PAGE = (ROOT / "docs" / "openclaw.md").read_text("utf-8")
@@ -90,7 +90,9 @@ def test_the_pages_commands_install_the_plugin_and_take_it_away(bare: Gateway, c
     bare.run("config", "set", "plugins.slots.contextEngine", "legacy")
     assert plugins_of(bare)["slots"]["contextEngine"] == "legacy"
     bare.run("plugins", "uninstall", "compactd", "--force")
-    assert "compactd" not in plugins_of(bare).get("entries", {})
+    assert "compactd" not in [
+        each["id"] for each in json.loads(bare.run("plugins", "list", "--json"))["plugins"]
+    ]
 
 
 def test_the_example_installs_it_too(bare: Gateway, clone: Path) -> None:
@@ -110,10 +112,10 @@ def test_the_pages_options_are_options(bare: Gateway) -> None:
     names = set(manifest["configSchema"]["properties"])
     assert set(given["entries"]["compactd"]["config"]) == names
     assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == names
-    configure(bare, plugins={"load": {"paths": [str(PLUGIN)]}, **given})
+    configure(bare, plugins={"load": {"paths": [str(built())]}, **given})
     assert "plugins.entries.compactd.config" not in bare.run_any("config", "validate")
     given["entries"]["compactd"]["config"]["much"] = 1
-    configure(bare, plugins={"load": {"paths": [str(PLUGIN)]}, **given})
+    configure(bare, plugins={"load": {"paths": [str(built())]}, **given})
     assert "plugins.entries.compactd.config" in bare.run_any("config", "validate")
 
 

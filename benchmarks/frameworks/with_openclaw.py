@@ -1,14 +1,15 @@
 """OpenClaw: with its own compaction, and with compactd. Its gateway is a program of its own, which
 tests/frameworks/openclaw/setup.sh installs.
 
-`python -m benchmarks.frameworks.with_openclaw` has a longer conversation in 64,000 tokens, and prints one
-line of JSON for each way.
+`python -m benchmarks.frameworks.with_openclaw [REGEX]` has a longer conversation in 64,000 tokens, and
+prints one line of JSON for each way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -18,10 +19,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from benchmarks.frameworks.measure import have
 from benchmarks.frameworks.runners import COMPACTD_WINDOW, LOOK_UPS, Ask, Runner, Start
 from benchmarks.frameworks.with_openai_agents import MODEL
 from tests.frameworks.openclaw.gateway import Gateway, packages
-from tests.frameworks.support.laws import broken, is_marked
 from tests.frameworks.support.provider import Provider
 from tests.frameworks.support.talk import talk
 
@@ -61,7 +62,13 @@ RUNNERS = (
     Runner(NAME, "its own compaction, `midTurnPrecheck`", "own", agent("legacy", UNAUDITED | CHECKED)),
     Runner(NAME, "compactd's plugin", "compactd", agent("compactd", {})),
     Runner(NAME, "compactd's plugin, `midTurnPrecheck`", "compactd", agent("compactd", CHECKED)),
-    Runner(NAME, f"the same, {LOOK_UPS} look-ups", "compactd", agent("compactd", CHECKED), LOOK_UPS),
+    Runner(
+        NAME,
+        f"compactd's plugin, `midTurnPrecheck`, {LOOK_UPS} look-ups",
+        "compactd",
+        agent("compactd", CHECKED),
+        LOOK_UPS,
+    ),
 )
 
 
@@ -70,29 +77,20 @@ def main() -> None:
     own = agent("legacy", UNAUDITED | CHECKED, window=LONG_WINDOW)
     compactd = agent("compactd", CHECKED, window=LONG_WINDOW)
     ways = (
-        ("its own compaction", own, 0, True),
-        ("its own compaction, useless summaries", own, 0, False),
-        ("compactd", compactd, 0, True),
-        (f"compactd, {LOOK_UPS} look-ups", compactd, LOOK_UPS, True),
+        (Runner(NAME, "its own compaction", "own", own), True),
+        (Runner(NAME, "its own compaction, useless summaries", "own", own), False),
+        (Runner(NAME, "compactd", "compactd", compactd), True),
+        (Runner(NAME, f"compactd, {LOOK_UPS} look-ups", "compactd", compactd, LOOK_UPS), True),
     )
-    for name, start, recalls, keeps in ways:
-        with Provider(talk(*LONG), window=LONG_WINDOW, recalls=recalls, keeps=keeps) as provider:
-            error = asyncio.run(_talk(start, provider))
-            faults = [fault for fault in broken(provider, is_marked) if " refused: " not in fault]
-            found = {**asdict(provider.totals), "all_facts": len(provider.talk.facts), "faults": len(faults)}
-        print(json.dumps({"name": name, "error": error, **found}), flush=True)
-
-
-async def _talk(start: Start, provider: Provider) -> str:
-    error = ""
-    async with start(provider) as ask:
-        for request in provider.asks():
-            try:
-                await ask(request)
-            except Exception as raised:
-                error = error or str(raised)
-    return error
+    wanted = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    for runner, keeps in ways:
+        if not wanted.search(runner.name):
+            continue
+        with Provider(talk(*LONG), window=LONG_WINDOW, recalls=runner.recalls, keeps=keeps) as provider:
+            had = have(runner, provider)
+        found = {**asdict(had.totals), "all_facts": len(had.talk.facts), "faults": len(had.faults)}
+        print(json.dumps({"name": runner.name, "error": had.error, **found}), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

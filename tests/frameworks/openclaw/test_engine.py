@@ -215,6 +215,23 @@ def test_the_model_gets_recall_unless_it_is_switched_off(tmp_path: Path) -> None
             host.call("tool", context={}, params={})
 
 
+def test_outputs_of_tools_are_shorter_except_those_of_recall(tmp_path: Path) -> None:
+    text = "\n".join(f"{at}: all is as it was before, in every respect" for at in range(800))
+    given = {"content": [{"type": "text", "text": text}], "details": {"a": 1}}
+    event = {"toolCallId": "c", "toolName": "f", "args": {}, "result": given}
+    session = {"sessionId": "s1"}
+    with Host(tmp_path / "data") as host:
+        host.call("register", options={"command": COMMAND, "reduce": "strong"})
+        host.assemble(turn(1, 3))
+        found = host.call("middleware", event=event, context=session)["result"]
+        assert found["details"] == {"a": 1}
+        assert len(found["content"][0]["text"]) < len(text) / 4
+        assert host.call("middleware", event={**event, "toolName": "recall"}, context=session) is None
+        two = {**event, "result": {**given, "content": given["content"] * 2}}
+        assert host.call("middleware", event=two, context=session) is None
+        assert host.call("middleware", event=event, context={}) is None
+
+
 def test_without_a_daemon_the_messages_stay_as_they_are(tmp_path: Path) -> None:
     with Host(tmp_path / "data") as host:
         host.call("register", options=MISSING)

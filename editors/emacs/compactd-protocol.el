@@ -164,9 +164,21 @@
      :params ()
      :result ()
      :doc "Answers, to show that the daemon is alive.")
+    ("session/subscribe"
+     :params ("session_id" "since_seq?")
+     :result ("seq" "missed")
+     :doc "Sends the events of an open session to this client, also those that other clients of a shared daemon cause (docs/sharing.md). `session/start` subscribes, too. After the answer, the events after `since_seq` are sent again: all of the last 256 KiB, and of the older ones those about messages.")
+    ("session/unsubscribe"
+     :params ("session_id" "workDoneToken?")
+     :result ()
+     :doc "Sends no more events of a session to this client. A daemon with only one client sends it all events.")
+    ("daemon/retire"
+     :params ()
+     :result ("clients")
+     :doc "Makes a shared daemon take no further clients, and end when the last one has left. A newer version of compactd that is started next to it asks for this. A daemon that serves only one client ends with it anyway.")
     ("daemon/info"
      :params ()
-     :result ("version" "protocol_version" "pid" "uptime_s" "sessions" "paths" "encodings" "platform" "warnings?")
+     :result ("version" "protocol_version" "pid" "uptime_s" "sessions" "clients?" "paths" "encodings" "platform" "warnings?" "socket?")
      :doc "Returns facts about this daemon: versions, paths, encodings."))
   "What a client may ask the daemon.
 Name, then fields; those that end in ? may be left out.")
@@ -235,8 +247,10 @@ Name, then fields; those that end in ? may be left out.")
     ("session_changed" :fields ("what" "entry_ids")
      :doc "Something about the session other than its messages changed. Read it again to see the new value.")
     ("writer_changed" :fields ("owner")
-     :doc "The process that writes the session changed."))
-  "Params of `agent/event' in addition to session_id and seq.")
+     :doc "The process that writes the session changed.")
+    ("events_dropped" :fields ("resume_after")
+     :doc "This client reads too slowly: it gets no more events of the session. Only a shared daemon sends this (docs/sharing.md). Call `session/subscribe` to get events again."))
+  "Params of `agent/event' in addition to session_id, seq and client.")
 
 (defconst compactd-protocol-errors
   '(

@@ -16,7 +16,7 @@ from compactd.models.providers.provider import Provider
 from compactd.protocol.errors import NoProvider
 from compactd.protocol.messages import Event
 from compactd.protocol.settings import GivenSettings
-from compactd.session.host import ClientFailed
+from compactd.session.host import ClientFailed, ClientRef
 from compactd.session.loop_limits import LoopLimits
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Quiet:
     def note_grown(self, session_id: str) -> None:
         """Nothing is prepared in the background."""
 
-    def notice(self, text: str) -> None:
+    def notice(self, session_id: str, text: str) -> None:
         """Nobody reads it."""
 
     async def in_worker(self, work: Callable[[], T]) -> T:
@@ -64,7 +64,7 @@ class Quiet:
     async def read_settings(self, working_dir: str | None) -> None:
         """There are none."""
 
-    def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
+    def layers(self, session_id: str, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
         """Nothing is set outside."""
         return ()
 
@@ -83,7 +83,9 @@ class Quiet:
         """There is none."""
         raise NoProvider("no provider here")
 
-    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
+    async def ask_client(
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
+    ) -> tuple[Raw, ClientRef]:
         """There is none."""
         raise ClientFailed("there is no client", is_gone=True)
 

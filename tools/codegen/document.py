@@ -52,7 +52,7 @@ def generate() -> str:
     for kind in all_types():
         if kind.name not in shown:
             parts += [f"### `{kind.name}`", "", *_text(kind.doc), *_table(kind)]
-    parts += ["## Events by type", "", "Fields in addition to `session_id`, `seq` and `type`.", ""]
+    parts += ["## Events by type", "", "Fields in addition to `session_id`, `seq`, `type` and `client`.", ""]
     for event in EVENTS:
         kind = describe_type(event, docs, is_sent=True)
         parts += [f"### `{kind.tag}`", "", *_text(kind.doc), *_table(kind, with_tag=False)]

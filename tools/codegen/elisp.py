@@ -43,7 +43,7 @@ def elisp() -> str:
             f"     :doc {_text(kind.doc)})",
         ]
     lines[-1] += ")"
-    lines += ['  "Params of `agent/event\' in addition to session_id and seq.")', ""]
+    lines += ['  "Params of `agent/event\' in addition to session_id, seq and client.")', ""]
     lines += ["(defconst compactd-protocol-errors", "  '("]
     lines += [f"    ({error.code} . {_text(error.__name__)})" for error in client_errors()]
     lines[-1] += ")"

@@ -24,6 +24,7 @@ from tools.codegen.protocol_model import (
     all_types,
     class_doc,
     client_errors,
+    common_fields,
 )
 from tools.codegen.shapes import (
     AnyJson,
@@ -88,6 +89,7 @@ def open_rpc() -> str:
                     *(
                         _required_param(field.name, field.doc, _schema(field.shape, COMPONENTS))
                         for field in EVENT_FIELDS
+                        if field.is_required
                     ),
                     _required_param("type", "The type of the event.", {"type": "string", "enum": _tags()}),
                 ],
@@ -161,7 +163,7 @@ def _object(kind: DescribedType, prefix: str, is_event: bool) -> Tree:
     if kind.tag is not None:
         properties["type"] = {"const": kind.tag}
         required.append("type")
-    fields: tuple[DescribedField, ...] = (*EVENT_FIELDS, *kind.fields) if is_event else kind.fields
+    fields: tuple[DescribedField, ...] = (*common_fields(kind), *kind.fields) if is_event else kind.fields
     for field in fields:
         schema = _schema(field.shape, prefix)
         properties[field.name] = {"description": field.doc, **schema} if field.doc else schema

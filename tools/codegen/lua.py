@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from compactd import PROTOCOL_VERSION
 from tools.codegen.protocol_model import (
     CLIENT_REQUESTS,
-    EVENT_FIELDS,
     EVENTS,
     REQUESTS,
     DescribedRequest,
     DescribedType,
     all_types,
     client_errors,
+    common_fields,
 )
 from tools.codegen.shapes import (
     AnyJson,
@@ -67,8 +67,9 @@ def _class(kind: DescribedType, is_event: bool) -> Iterator[str]:
     if kind.doc:
         yield f"--- {kind.doc}"
     yield f"---@class compactd.{kind.name}"
-    for field in EVENT_FIELDS if is_event else ():
-        yield f"---@field {field.name} {_type(field.shape)} {field.doc}".rstrip()
+    for field in common_fields(kind) if is_event else ():
+        mark = "" if field.is_required else "?"
+        yield f"---@field {field.name}{mark} {_type(field.shape)} {field.doc}".rstrip()
     if kind.tag is not None:
         yield f'---@field type "{kind.tag}"'
     for field in kind.fields:

@@ -106,7 +106,7 @@ CLIENT_REQUESTS: tuple[DescribedRequest, ...] = (
 """Requests from the daemon to the client."""
 
 EVENTS: tuple[type[Struct], ...] = typing.get_args(Event)
-"""The types of events: params of the notification `agent/event`, without `session_id` and `seq`."""
+"""The types of events: params of the notification `agent/event`, without the fields that every event has."""
 
 EXCLUSIVE: dict[type[Struct], tuple[tuple[str, ...], ...]] = {
     wire.CompactParams: (("keep_recent",), ("keep_messages", "preserve_count"), ("target_tokens",)),
@@ -153,8 +153,21 @@ EVENT_FIELDS = (
         is_required=True,
         doc="The number of the event; it rises by one with each event of a session.",
     ),
+    DescribedField(
+        name="client",
+        shape=Plain("string"),
+        is_required=False,
+        doc="The name of the client that caused the event, as given in `client.name`. Left out if it is not "
+        "known, and if nothing that a client did caused it.",
+    ),
 )
 """The fields that every event has."""
+
+
+def common_fields(kind: DescribedType) -> tuple[DescribedField, ...]:
+    """Return the fields that `kind` has like every event: those that it does not describe itself."""
+    own = {field.name for field in kind.fields}
+    return tuple(field for field in EVENT_FIELDS if field.name not in own)
 
 
 def client_errors() -> Sequence[type[CompactdError]]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from compactd import PROTOCOL_VERSION
 from tools.codegen.protocol_model import (
     CLIENT_REQUESTS,
-    EVENT_FIELDS,
     EVENTS,
     REQUESTS,
     DescribedRequest,
@@ -15,6 +14,7 @@ from tools.codegen.protocol_model import (
     all_types,
     class_doc,
     client_errors,
+    common_fields,
 )
 from tools.codegen.shapes import (
     AnyJson,
@@ -58,9 +58,9 @@ def typescript() -> str:
 def _interface(kind: DescribedType, is_event: bool) -> Iterator[str]:
     yield from _doc(kind.doc, "")
     yield f"export interface {kind.name} {{"
-    for field in EVENT_FIELDS if is_event else ():
+    for field in common_fields(kind) if is_event else ():
         yield from _doc(field.doc, "  ")
-        yield f"  {field.name}: {_type(field.shape)};"
+        yield f"  {field.name}{'' if field.is_required else '?'}: {_type(field.shape)};"
     if kind.tag is not None:
         yield f'  type: "{kind.tag}";'
     for field in kind.fields:

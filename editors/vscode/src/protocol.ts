@@ -135,6 +135,8 @@ export interface ClientInfo {
   version?: string | null;
   /** True if the client answers `session/compacting`. */
   compaction_hook?: boolean;
+  /** True if the client also answers `tool/execute` for prompts of other clients that have left. Only a shared daemon has several clients (docs/sharing.md). */
+  answers?: boolean;
 }
 
 /** Params of `session/append`. */
@@ -521,6 +523,14 @@ export interface TrustParams {
   path: string;
   /** True trusts the folder, false revokes the trust. */
   trusted: boolean;
+}
+
+/** Params of `session/subscribe`. */
+export interface SubscribeParams {
+  /** The session. It must be open in this daemon. */
+  session_id: string;
+  /** Number of the last event that the client has: those after it are sent again. Left out: none are. */
+  since_seq?: number | null;
 }
 
 /** Result of `session/compacting`. A field that is left out changes nothing. */
@@ -1824,6 +1834,20 @@ export interface TrustedFolder {
   state: "trusted" | "changed" | "missing";
 }
 
+/** Result of `session/subscribe`. */
+export interface SubscribeResult {
+  /** Number of the newest event. Later events follow. */
+  seq: number;
+  /** How many events after `since_seq` cannot be sent again: read `session/history` and `agent/state`. Null if `since_seq` is larger than `seq`: it is of a daemon that has ended. */
+  missed: number | null;
+}
+
+/** Result of `daemon/retire`. */
+export interface RetireResult {
+  /** Number of clients that are still connected. The daemon ends when they have left. */
+  clients: number;
+}
+
 /** Result of `daemon/info`. */
 export interface InfoResult {
   /** Version of the program. */
@@ -1836,6 +1860,8 @@ export interface InfoResult {
   uptime_s: number;
   /** Number of sessions that are open in this daemon. */
   sessions: number;
+  /** Number of clients that are connected to this daemon. Left out if it is one. */
+  clients?: number;
   /** Folders on this machine: `data` holds the sessions, `config` the user's settings and keys. */
   paths: { [key: string]: string };
   /** Tokenizers that can count exactly. */
@@ -1844,6 +1870,8 @@ export interface InfoResult {
   platform: "tested" | "untested";
   /** What is unsafe about the daemon's environment, for a person, such as a data folder to which other users may write. */
   warnings?: string[];
+  /** Path of the socket at which further clients can connect. Left out if the daemon serves only this client. */
+  socket?: string | null;
 }
 
 /** Params of `session/compacting`. */
@@ -1900,6 +1928,8 @@ export interface AgentStart {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "agent_start";
   /** The prompt's id, as in the result of `agent/prompt`. */
   turn_id: string;
@@ -1911,6 +1941,8 @@ export interface TurnStart {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "turn_start";
   /** The prompt that is being answered; its id as in the result of `agent/prompt`. */
   turn_id: string;
@@ -1922,6 +1954,8 @@ export interface MessageStart {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "message_start";
   /** The prompt that is being answered. */
   turn_id: string;
@@ -1933,6 +1967,8 @@ export interface MessageDelta {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "message_delta";
   /** The text since the last delta. */
   delta: string;
@@ -1946,6 +1982,8 @@ export interface ThinkingDelta {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "thinking_delta";
   /** The reasoning since the last delta. */
   delta: string;
@@ -1959,6 +1997,8 @@ export interface MessageEnd {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "message_end";
   /** The whole message; null if nothing came or the request failed. */
   message: Json;
@@ -1976,6 +2016,8 @@ export interface MessageQueued {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "message_queued";
   /** The prompt's id; `prompt/drop` takes it back. */
   turn_id: string;
@@ -1987,6 +2029,8 @@ export interface ToolExecutionStart {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "tool_execution_start";
   /** The call's id, as in `tool/execute`. */
   call_id: string;
@@ -2004,6 +2048,8 @@ export interface ToolExecutionEnd {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "tool_execution_end";
   /** The call's id, as in `tool/execute`. */
   call_id: string;
@@ -2023,6 +2069,8 @@ export interface Retry {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "retry";
   /** Number of the next attempt; 2 for the first repetition. */
   attempt: number;
@@ -2040,6 +2088,8 @@ export interface AgentEnd {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "agent_end";
   /** The prompt that ended. */
   turn_id: string;
@@ -2057,6 +2107,8 @@ export interface AgentAbort {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "agent_abort";
   /** The prompt that was aborted; its `agent_end` follows. */
   turn_id: string;
@@ -2068,6 +2120,8 @@ export interface AgentError {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "error";
   /** The prompt that failed. */
   turn_id: string;
@@ -2083,6 +2137,8 @@ export interface TurnEnd {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "turn_end";
   /** The answer; null if there is none. */
   message: Json;
@@ -2112,6 +2168,8 @@ export interface UsageUpdate {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "usage_update";
   /** The token usage now. */
   usage: TokenUsage;
@@ -2125,6 +2183,8 @@ export interface OverflowDetected {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "overflow_detected";
   /** How it was recognised: `usage` if by a usage report, otherwise the decisive part of the error, for a person. */
   source: string;
@@ -2140,6 +2200,8 @@ export interface CompactionStart {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "compaction_start";
   /** Id of the compaction, used in the events that follow, in its result, and in `session/expand`. */
   compaction_id: string;
@@ -2157,6 +2219,8 @@ export interface CompactionProgress {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "compaction_progress";
   /** The compaction that this is about. */
   compaction_id: string;
@@ -2174,6 +2238,8 @@ export interface CompactionEnd {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "compaction_end";
   /** The compaction that ended. */
   compaction_id: string;
@@ -2199,6 +2265,8 @@ export interface PruneEnd {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "prune_end";
   /** Number of tool results that were replaced. */
   pruned: number;
@@ -2212,6 +2280,8 @@ export interface ModelChanged {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "model_changed";
   /** The session's model from now on, as `provider/id`. */
   model: string;
@@ -2225,6 +2295,8 @@ export interface SessionClosed {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "session_closed";
   /** Why it was closed. Values so far: `closed` (`session/close`), `deleted`. */
   reason: string;
@@ -2253,6 +2325,8 @@ export interface SessionChanged {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "session_changed";
   /** What changed. `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context continues from another entry (`session/context`). */
   what: "pin" | "title" | "settings" | "tools" | "branch";
@@ -2266,9 +2340,24 @@ export interface WriterChanged {
   session_id: string;
   /** The number of the event; it rises by one with each event of a session. */
   seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
   type: "writer_changed";
   /** `none`: no process writes it; `session/start` takes it over. `other`: another process writes it. `this`: this daemon took it over. */
   owner: "this" | "other" | "none";
+}
+
+/** This client reads too slowly: it gets no more events of the session. Only a shared daemon sends this (docs/sharing.md). Call `session/subscribe` to get events again. */
+export interface EventsDropped {
+  /** The session that the event is about. */
+  session_id: string;
+  /** The number of the event; it rises by one with each event of a session. */
+  seq: number;
+  /** The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it. */
+  client?: string;
+  type: "events_dropped";
+  /** Number of the last event that was sent: `since_seq` for `session/subscribe`. */
+  resume_after: number;
 }
 
 /** Data of error -32603, a bug in compactd. */
@@ -2435,7 +2524,8 @@ export type AgentEvent =
   | SessionClosed
   | MessageAppended
   | SessionChanged
-  | WriterChanged;
+  | WriterChanged
+  | EventsDropped;
 
 /** What a client may ask the daemon. */
 export interface Requests {
@@ -2515,6 +2605,12 @@ export interface Requests {
   "trust/list": { params: Nothing; result: TrustList };
   /** Answers, to show that the daemon is alive. */
   "daemon/ping": { params: Nothing; result: Nothing };
+  /** Sends the events of an open session to this client, also those that other clients of a shared daemon cause (docs/sharing.md). `session/start` subscribes, too. After the answer, the events after `since_seq` are sent again: all of the last 256 KiB, and of the older ones those about messages. */
+  "session/subscribe": { params: SubscribeParams; result: SubscribeResult };
+  /** Sends no more events of a session to this client. A daemon with only one client sends it all events. */
+  "session/unsubscribe": { params: SessionParams; result: Nothing };
+  /** Makes a shared daemon take no further clients, and end when the last one has left. A newer version of compactd that is started next to it asks for this. A daemon that serves only one client ends with it anyway. */
+  "daemon/retire": { params: Nothing; result: RetireResult };
   /** Returns facts about this daemon: versions, paths, encodings. */
   "daemon/info": { params: Nothing; result: InfoResult };
 }

@@ -45,7 +45,7 @@ from compactd.protocol.messages import (
     ToolExecutionStart,
     TurnStart,
 )
-from compactd.session.host import AgentStatus
+from compactd.session.host import AgentStatus, ClientRef, acting
 from compactd.session.session import AppendOutcome, Session
 
 LOWERED = 2
@@ -133,8 +133,9 @@ class AgentLoop:
         turn_id = f"t{session.state.prompts + 1}"
         queued = self.is_running or session.operation is not None or bool(session.state.queued)
         number = session.write(Queued(at=session.host.now(), turn_id=turn_id, message=raw))
-        if session.client is not None:
-            session.prompters[turn_id] = session.client
+        client = acting.get()
+        if client is not None:
+            session.prompters[turn_id] = client
         if queued:
             session.emit(MessageQueued(turn_id=turn_id))
         if before is None or before.done() or before is self._stopping:
@@ -183,6 +184,7 @@ class AgentLoop:
                 await session.operation.wait_ended()
             turn_id = next(iter(session.state.queued))
             self.turn_id = turn_id
+            acting.set(session.prompters.get(turn_id))
             session.emit(AgentStart(turn_id=turn_id))
             try:
                 self.status = "running"
@@ -198,6 +200,8 @@ class AgentLoop:
                 self._emit_failure(-32603, "the agent loop failed; the daemon's log has the cause")
             finally:
                 self.status = None
+                if turn_id not in session.state.queued:
+                    session.prompters.pop(turn_id, None)
             if turn_id in session.state.queued:
                 # The journal refuses writes, so the prompt stays in the queue until the next call of
                 # `prompt`.
@@ -219,11 +223,12 @@ class AgentLoop:
         )
         number = session.write(appended, Unqueued(at=now, turn_id=turn_id), messages=(message,))
         session.pending.add(message)
+        client = session.prompters.get(turn_id)
         session.emit(
             MessageAppended(
                 entry_id=appended.id,
                 role=message.role,
-                client=session.prompters.pop(turn_id, None),
+                client=None if client is None else client.name_in(session.id),
                 turn_id=turn_id,
             )
         )
@@ -470,9 +475,9 @@ class AgentLoop:
         if taken is None:
             self._is_client_gone = True
             return
-        await self._append_result(taken, place, session.client)
+        await self._append_result(taken, place, None if outcome is None else outcome.client)
 
-    async def _append_result(self, taken: AppendOutcome, place: _Place, client: str | None) -> None:
+    async def _append_result(self, taken: AppendOutcome, place: _Place, client: ClientRef | None) -> None:
         """Announce a tool result that was appended, and return when it is on disk."""
         session = self._session
         session.emit_appended(taken, client=client, turn_id=place.turn_id)

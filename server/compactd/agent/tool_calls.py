@@ -12,7 +12,7 @@ from compactd.core.history.append import AppendRequest
 from compactd.formats.messages.neutral import decode_message
 from compactd.protocol.errors import InvalidParams, LimitExceeded
 from compactd.protocol.messages import Message, ToolCall
-from compactd.session.host import ClientFailed
+from compactd.session.host import ClientFailed, ClientRef
 from compactd.session.reduce import reduce_messages
 from compactd.session.session import Session
 
@@ -46,6 +46,8 @@ class ToolOutcome(Struct, frozen=True, kw_only=True):
 
     new: AppendRequest
     is_error: bool
+    client: ClientRef | None = None
+    """The client that gave the result."""
 
 
 def is_runnable(call: ToolCall) -> bool:
@@ -65,10 +67,11 @@ async def run_tool_call(session: Session, call: ToolCall, turn_id: str, tool_s: 
 
     Return None if no client is connected any more. O(result), in a worker.
     """
-    answer = await _ask_client(session, call, turn_id, tool_s)
-    if answer is None:
+    answered = await _ask_client(session, call, turn_id, tool_s)
+    if answered is None:
         return None
-    outcome = await session.host.in_worker(partial(_outcome, session, call, answer))
+    answer, client = answered
+    outcome = await session.host.in_worker(partial(_outcome, session, call, answer, client))
     settings = session.resolved.settings
     if not settings.reduce_loop:
         return outcome
@@ -76,9 +79,13 @@ async def run_tool_call(session: Session, call: ToolCall, turn_id: str, tool_s: 
     return msgspec.structs.replace(outcome, new=reduced.added_to(outcome.new))
 
 
-async def _ask_client(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:
-    """Ask the client to run a tool call. Return its answer, or an error text for the model if that fails or
-    takes longer than `tool_s`; None if no client is connected."""
+async def _ask_client(
+    session: Session, call: ToolCall, turn_id: str, tool_s: float
+) -> tuple[ToolAnswer, ClientRef | None] | None:
+    """Ask the client that owns the prompt to run a tool call. Return (its answer, or an error text for the
+    model if that fails or takes longer than `tool_s`; the client). Return None if no client is left that
+    could answer."""
+    owner = session.prompters.get(turn_id)
     params = ToolParams(
         session_id=session.id,
         call_id=call.call_id,
@@ -87,15 +94,17 @@ async def _ask_client(session: Session, call: ToolCall, turn_id: str, tool_s: fl
         turn_id=turn_id,
     )
     try:
-        raw = await session.host.ask_client("tool/execute", params, tool_s)
-        return msgspec.json.decode(raw, type=ToolAnswer)
+        raw, owner = await session.host.ask_client(session.id, owner, "tool/execute", params, tool_s)
+        return msgspec.json.decode(raw, type=ToolAnswer), owner
     except ClientFailed as error:
-        return None if error.is_gone else _error(error.message)
+        return None if error.is_gone else (_error(error.message), owner)
     except msgspec.DecodeError as error:
-        return _error(f"The client's answer is no tool result: {error}")
+        return _error(f"The client's answer is no tool result: {error}"), owner
 
 
-def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcome:
+def _outcome(
+    session: Session, call: ToolCall, answer: ToolAnswer, client: ClientRef | None = None
+) -> ToolOutcome:
     """Return the message with the client's answer as the result of `call`. If the answer is invalid, the
     message contains an error instead."""
     try:
@@ -104,7 +113,7 @@ def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcom
         answer = _error(f"The client's answer is no tool result: {error.message}")
         message, raw = _message(call, answer)
     new = AppendRequest(read=((message, raw),), tokens=(session.count_message(message),))
-    return ToolOutcome(new=new, is_error=answer.is_error)
+    return ToolOutcome(new=new, is_error=answer.is_error, client=client)
 
 
 def _message(call: ToolCall, answer: ToolAnswer) -> tuple[Message, Raw]:

@@ -44,6 +44,7 @@ COMMANDS = {
     "acp": CommandSummary("[-- AGENT]", "run an ACP agent for Zed and others, or a proxy for one"),
     "mcp": CommandSummary("", "run an MCP server: a model can search what was compacted away"),
     "serve": CommandSummary("", "run the daemon: JSON-RPC on stdin and stdout"),
+    "attach": CommandSummary("", "like serve, but by one daemon for all clients of this user"),
 }
 """Command name -> its row, in the order of the help. The command is `COMMAND` in the module `module_of`."""
 

@@ -60,9 +60,11 @@ from compactd.protocol.wire import (
     RedactResult,
     ReduceResult,
     RequestError,
+    RetireResult,
     SearchResult,
     StartResult,
     StateResult,
+    SubscribeResult,
     TrustList,
     TrustResult,
     UndoResult,
@@ -583,6 +585,33 @@ class Methods:
     @method("daemon/ping", Nothing)
     def daemon_ping(self, *, timeout_s: float = TIMEOUT_S) -> Nothing:
         """`daemon/ping`: Answers, to show that the daemon is alive."""
+
+    @method("session/subscribe", SubscribeResult)
+    def session_subscribe(
+        self,
+        *,
+        session_id: str,
+        since_seq: int | UnsetType | None = UNSET,
+        timeout_s: float = TIMEOUT_S,
+    ) -> SubscribeResult:
+        """`session/subscribe`: Sends the events of an open session to this client, also those that other
+        clients of a shared daemon cause (docs/sharing.md). `session/start` subscribes, too. After the
+        answer, the events after `since_seq` are sent again: all of the last 256 KiB, and of the older
+        ones those about messages.
+        """
+
+    @method("session/unsubscribe", Nothing)
+    def session_unsubscribe(self, *, session_id: str, timeout_s: float = TIMEOUT_S) -> Nothing:
+        """`session/unsubscribe`: Sends no more events of a session to this client. A daemon with only one
+        client sends it all events.
+        """
+
+    @method("daemon/retire", RetireResult)
+    def daemon_retire(self, *, timeout_s: float = TIMEOUT_S) -> RetireResult:
+        """`daemon/retire`: Makes a shared daemon take no further clients, and end when the last one has
+        left. A newer version of compactd that is started next to it asks for this. A daemon that serves
+        only one client ends with it anyway.
+        """
 
     @method("daemon/info", InfoResult)
     def daemon_info(self, *, timeout_s: float = TIMEOUT_S) -> InfoResult:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from compactd.core.planning.plan import NotCompacted, Plan
 from compactd.protocol.messages import Strategy, Trigger
-from compactd.session.host import ClientFailed
+from compactd.session.host import ClientFailed, acting
 from compactd.session.session import Session
 
 HOOK_S = 5.0
@@ -90,7 +90,7 @@ async def ask_client_hook(session: Session, plan: Plan) -> Plan | NotCompacted:
         ),
     )
     try:
-        raw = await session.host.ask_client("session/compacting", params, HOOK_S)
+        raw, _ = await session.host.ask_client(session.id, acting.get(), "session/compacting", params, HOOK_S)
         answer = msgspec.json.decode(raw, type=HookAnswer | None) or HookAnswer()
     except (ClientFailed, msgspec.MsgspecError) as error:
         _log.warning(

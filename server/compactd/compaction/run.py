@@ -250,8 +250,9 @@ async def _finish(
     session.emit_usage()
     if result.compacted:
         session.host.notice(
+            session.id,
             f"Conversation compacted: {result.messages_removed} messages → summary "
-            f"({result.tokens_before:,} → {result.tokens_after:,} tokens)"
+            f"({result.tokens_before:,} → {result.tokens_after:,} tokens)",
         )
     return result
 

@@ -1,4 +1,4 @@
-"""The daemon process: connects all parts, and serves one client on stdin and stdout."""
+"""The daemon process: connects all parts, and serves its clients."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from compactd import PROTOCOL_VERSION, __version__
 from compactd._runtime.interpreter import set_up_interpreter
 from compactd._runtime.lazy_imports import BackgroundImporter
 from compactd.daemon.logging import log_to_stderr
-from compactd.daemon.lsp.progress import CompactionEvent
 from compactd.daemon.rpc.connection import Connection
 from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES
 from compactd.daemon.rpc.request import Reply, Request
+from compactd.daemon.sharing.clients import Client, Clients
 from compactd.protocol import wire
-from compactd.protocol.messages import Event, MessageDelta, ThinkingDelta, encode
+from compactd.protocol.messages import Event
 from compactd.protocol.methods import METHODS, Method
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from compactd.models.providers.provider import Provider
     from compactd.protocol.settings import GivenSettings
     from compactd.session.git.snapshots import GitTrees
+    from compactd.session.host import ClientRef
     from compactd.session.loop_limits import LoopLimits
     from compactd.session.manager import Sessions
     from compactd.session.queue import RequestQueue
-    from compactd.storage.settings_reader import SettingsSources
+    from compactd.session.session import Session
+    from compactd.storage.settings_reader import ClientSettings, SettingsSources
 
 T = TypeVar("T")
 
@@ -66,18 +68,17 @@ PROVIDER_MODULES = ("openai", "openai_responses", "anthropic", "gemini", "ollama
 
 EMPTY_RESULT = wire.Nothing()
 
-DROPPABLE = (MessageDelta, ThinkingDelta)
-"""Kinds of events that are dropped while the client does not read (docs/dev/contract.md, "Transport")."""
-
 _log = logging.getLogger("compactd.daemon")
 
 
 class Daemon:
-    """One daemon process: its sessions, models and outside settings. Implements the interfaces `Service`
-    (`daemon/rpc/service.py`), `SessionHost` (`session/host.py`) and `HandlerHost` (`daemon/handler_host.py`).
+    """One daemon process: its clients, sessions, models and outside settings. Implements the interfaces
+    `ClientHost` (`daemon/sharing/clients.py`), `SessionHost` (`session/host.py`) and `HandlerHost`
+    (`daemon/handler_host.py`).
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], *, is_shared: bool = False) -> None:
+        """`is_shared`: several clients may connect (`daemon/sharing`)."""
         self.methods: Mapping[str, Method] = METHODS
         self._environ = environ
         self._started = monotonic()
@@ -85,8 +86,11 @@ class Daemon:
         self._turns = (asyncio.Lock(), asyncio.Lock())
         self.modules = BackgroundImporter(self.in_worker)
         self._engine: asyncio.Task[None] | None = None
-        self._connection: Connection | None = None
-        self._is_client_gone = False
+        self.clients = Clients(self, is_shared=is_shared)
+        self.socket: str | None = None
+        """The path of the socket at which clients connect, if this daemon is shared."""
+        self.on_retire: Callable[[], None] = lambda: None
+        """What makes a shared daemon take no further clients."""
         self._outside: SettingsSources | None = None
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
@@ -158,7 +162,18 @@ class Daemon:
             self._models = ModelAccess(self._environ, self.config)
         return self._models
 
-    # --- Service --------------------------------------------------------------------------------------
+    # --- ClientHost -----------------------------------------------------------------------------------
+
+    @property
+    def open_sessions(self) -> Mapping[str, Session]:
+        """The sessions that are open in this process, by id."""
+        return {} if self._sessions is None else self._sessions.open
+
+    def new_client_settings(self) -> ClientSettings:
+        """Return the settings of a client that has given none."""
+        from compactd.storage.settings_reader import ClientSettings
+
+        return ClientSettings()
 
     def call(self, method: Method, params: Struct, request: Request) -> Reply | Awaitable[Reply]:
         """Return the result of a request, or an awaitable of the result.
@@ -200,9 +215,9 @@ class Daemon:
                 # What came before there was a reader counts as appended now.
                 self._learner.note_request(METHODS["session/append"], session_id)
 
-    def configure(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
-        """Apply an editor's settings to all open and later sessions. Return warnings about settings that are
-        ignored.
+    def apply_client_settings(self, client: Client, settings: Raw, *, changed: bool) -> tuple[str, ...]:
+        """Apply an editor's settings to the sessions that it opened first, now and later. Return warnings
+        about settings that are ignored.
 
         `changed` is true for `workspace/didChangeConfiguration`, false for `initializationOptions`.
         """
@@ -213,7 +228,7 @@ class Daemon:
         given, warnings = from_client(settings, source)
         for warning in warnings:
             _log.warning("%s", warning)
-        self.outside.configure(source, given, warnings)
+        client.settings.configure(source, given, warnings)
         if given is not None:
             self.refresh_sessions()
         return warnings
@@ -229,37 +244,6 @@ class Daemon:
                 if session.token_usage() != before:
                     session.emit_usage()
 
-    def newest_session(self) -> str | None:
-        """Return the id of the session that an editor's command without a `session_id` means, or None."""
-        return self._sessions.newest() if self._sessions is not None else None
-
-    async def drain(self, timeout_s: float) -> None:
-        """Wait, at most `timeout_s`, until running compactions and prompts have ended."""
-        if self._sessions is None:
-            return
-        running = [s.operation.wait_ended() for s in self._sessions.open.values() if s.operation is not None]
-        running += [
-            s.agent_loop.wait_ended() for s in self._sessions.open.values() if s.agent_loop is not None
-        ]
-        if running:
-            await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
-
-    def watch_client(self) -> None:
-        """Start to watch the client, so that running prompts are stopped soon after it disconnects."""
-        if self._connection is not None:
-            self._connection.watch_client()
-        if self._is_client_gone:
-            self._client_gone()
-
-    def _client_gone(self) -> None:
-        """Stop all running prompts, as `agent/abort` does, because no client reads the results."""
-        self._is_client_gone = True
-        if self._sessions is None:
-            return
-        for session in self._sessions.open.values():
-            if session.agent_loop is not None:
-                session.agent_loop.stop()
-
     # --- SessionHost ----------------------------------------------------------------------------------------
 
     def now(self) -> float:
@@ -267,34 +251,16 @@ class Daemon:
         return time()
 
     def emit(self, session_id: str, seq: int, event: Event) -> None:
-        """Send an event to the client as `agent/event`. Also show a compaction's progress in an editor."""
-        if self._connection is None:
-            return
-        head = encode(_EventHead(session_id=session_id, seq=seq))
-        body = b'{"jsonrpc":"2.0","method":"agent/event","params":%b,%b}' % (head[:-1], encode(event)[1:])
-        self._connection.out.notify_body(body, droppable=isinstance(event, DROPPABLE))
-        if isinstance(event, CompactionEvent):
-            session = self.sessions.open.get(session_id)
-            running = None if session is None else session.operation
-            # A compaction of another process is not shown, nor one whose request has a progress token.
-            if running is not None and not running.is_shown:
-                self._connection.editor.show_compaction(session_id, event)
+        """Send an event to the session's clients as `agent/event`. Also show a compaction's progress in their
+        editors.
+        """
+        self.clients.emit(session_id, seq, event)
 
-    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
-        """Send a request to the client and return its answer. Raises `ClientFailed`."""
-        from compactd.daemon.rpc.outgoing import ClientError
-        from compactd.session.host import ClientFailed
-
-        if self._connection is None:
-            raise ClientFailed("there is no client", is_gone=True)
-        try:
-            return await self._connection.out.request(method, params, timeout_s)
-        except ClientError as error:
-            raise ClientFailed(f"the client answered with an error: {error.error.message}") from None
-        except TimeoutError:
-            raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None
-        except ConnectionError:
-            raise ClientFailed("the client is gone", is_gone=True) from None
+    async def ask_client(
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
+    ) -> tuple[Raw, ClientRef]:
+        """Send a request to a client and return its answer. Raises `ClientFailed`."""
+        return await self.clients.ask(session_id, first, method, params, timeout_s)
 
     async def read_keys(self) -> None:
         """Load the modules for models and read the user's key files, so that `provider` can be called."""
@@ -339,10 +305,9 @@ class Daemon:
         if self._learner is not None:
             self._learner.note_grown(session_id)
 
-    def notice(self, text: str) -> None:
-        """Show one line in the editor's log. Other clients get nothing."""
-        if self._connection is not None:
-            self._connection.editor.log_message(3, text)
+    def notice(self, session_id: str, text: str) -> None:
+        """Show one line in the logs of the session's editors. Other clients get nothing."""
+        self.clients.notice(session_id, text)
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """Run `work` in a worker thread and return its result."""
@@ -362,11 +327,13 @@ class Daemon:
         """Read the settings files for a session whose working directory is `working_dir`."""
         await self.outside.read(working_dir)
 
-    def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
+    def layers(self, session_id: str, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
         """Return (source, settings) for each place outside the session that has settings, highest priority
-        first. Reads no file: the files' content is that of the last `read_settings`.
+        first. Reads no file: the files' content is that of the last `read_settings`. Of several clients, the
+        settings of the one that opened the session first count.
         """
-        return self.outside.layers(working_dir)
+        first = self.clients.first_of(session_id)
+        return self.outside.layers(working_dir, None if first is None else first.settings)
 
     def switch(self, names: Sequence[str]) -> str | None:
         """Return the first of these environment variables that is switched on, or None."""
@@ -413,6 +380,8 @@ class Daemon:
             pid=os.getpid(),
             uptime_s=round(monotonic() - self._started, 3),
             sessions=len(self._sessions.open) if self._sessions else 0,
+            clients=len(self.clients.connected) or 1,
+            socket=self.socket,
             paths={"data": str(self.home), "config": str(self.config)},
             encodings=tuple(SPECS),
             platform="tested" if sys.platform in ("linux", "darwin") else "untested",
@@ -436,20 +405,48 @@ class Daemon:
 
     # --- life -----------------------------------------------------------------------------------------
 
-    async def serve(self, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
-        """Serve until the client ends. Return the process's exit code."""
-        limit_bytes = FRAME_LIMIT_BYTES if frame_limit_bytes is None else frame_limit_bytes
-        self._connection = Connection(self, fds, frame_limit_bytes=limit_bytes, client_gone=self._client_gone)
+    def connect(
+        self, fds: tuple[int, int], frame_limit_bytes: int, flush_s: float | None = None
+    ) -> tuple[Connection, Awaitable[int]]:
+        """Connect a client on two descriptors (input, output). Return (its connection, what serves it until
+        it ends and then gives the exit code for it). `flush_s`: see `Connection`.
+        """
+        client = self.clients.add()
+        connection = Connection(
+            client,
+            fds,
+            frame_limit_bytes=frame_limit_bytes,
+            client_gone=lambda: self.clients.on_gone(client),
+            flush_s=flush_s,
+        )
+        client.connect(connection)
+        return connection, self._serve(client)
+
+    async def _serve(self, client: Client) -> int:
         try:
-            return await self._connection.run()
+            return await client.connection.run()
         finally:
-            if self._learner is not None:
-                await self._learner.stop()
-            if self._sessions is not None:
-                await self._sessions.close_all()
-                await self._sessions.store.close()
-            if self._models is not None:
-                await self._models.close()
+            if self.clients.is_shared:
+                await self.clients.remove(client)
+                client.connection.close()
+
+    async def close(self) -> None:
+        """Close all sessions, and end what runs in this process."""
+        if self._learner is not None:
+            await self._learner.stop()
+        if self._sessions is not None:
+            await self._sessions.close_all()
+            await self._sessions.store.close()
+        if self._models is not None:
+            await self._models.close()
+
+
+async def _serve_alone(daemon: Daemon, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
+    try:
+        limit_bytes = FRAME_LIMIT_BYTES if frame_limit_bytes is None else frame_limit_bytes
+        return await daemon.connect(fds, limit_bytes)[1]
+    finally:
+        await daemon.close()
 
 
 async def _handle_in_turn(queue: RequestQueue, handle: Handler, params: Struct, request: Request) -> Reply:
@@ -458,19 +455,18 @@ async def _handle_in_turn(queue: RequestQueue, handle: Handler, params: Struct, 
     return done if isinstance(done, Struct) else await done
 
 
-class _EventHead(Struct, frozen=True, kw_only=True):
-    session_id: str
-    seq: int
-
-
 def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
     """Run the daemon on two file descriptors (input, output). Return the process's exit code."""
+    daemon = set_up(dict(os.environ))
+    for warning in daemon.warnings():
+        _log.warning("%s", warning)
+    return asyncio.run(_serve_alone(daemon, fds, frame_limit_bytes))
+
+
+def set_up(environ: Mapping[str, str], *, is_shared: bool = False) -> Daemon:
+    """Prepare this process, and return its daemon."""
     set_up_interpreter()
-    environ = dict(os.environ)
     log_to_stderr(environ)
     if sys.platform not in ("linux", "darwin"):
         _log.warning("compactd is tested on Linux and macOS only, not on this platform")
-    daemon = Daemon(environ)
-    for warning in daemon.warnings():
-        _log.warning("%s", warning)
-    return asyncio.run(daemon.serve(fds, frame_limit_bytes))
+    return Daemon(environ, is_shared=is_shared)

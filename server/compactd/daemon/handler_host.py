@@ -11,6 +11,7 @@ from compactd.protocol import wire
 
 if TYPE_CHECKING:
     from compactd.core.models.registry import Lookup
+    from compactd.daemon.sharing.clients import Clients
     from compactd.models.catalog import Catalogue
     from compactd.models.learned_windows import LearnedWindows
     from compactd.session.manager import Sessions
@@ -23,6 +24,8 @@ class HandlerHost(Protocol):
     """The daemon as its handlers see it."""
 
     modules: BackgroundImporter
+    clients: Clients
+    on_retire: Callable[[], None]
 
     @property
     def home(self) -> Path:
@@ -61,10 +64,6 @@ class HandlerHost(Protocol):
         """Recompute the settings and the window of every open session, because something outside the sessions
         changed.
         """
-        ...
-
-    def watch_client(self) -> None:
-        """Start to watch the client, so that running prompts are stopped soon after it disconnects."""
         ...
 
     async def in_worker(self, work: Callable[[], T]) -> T:

@@ -770,6 +770,14 @@ class WriterChanged(Struct, frozen=True, kw_only=True, tag="writer_changed"):
     `this`: this daemon took it over."""
 
 
+class EventsDropped(Struct, frozen=True, kw_only=True, tag="events_dropped"):
+    """This client reads too slowly: it gets no more events of the session. Only a shared daemon sends this
+    (docs/sharing.md). Call `session/subscribe` to get events again."""
+
+    resume_after: int
+    """Number of the last event that was sent: `since_seq` for `session/subscribe`."""
+
+
 Event = (
     AgentStart
     | TurnStart
@@ -796,6 +804,7 @@ Event = (
     | MessageAppended
     | SessionChanged
     | WriterChanged
+    | EventsDropped
 )
 
 encode = msgspec.json.Encoder().encode

@@ -514,6 +514,43 @@ METHODS: dict[str, Method] = {
             doc="Answers, to show that the daemon is alive.",
         ),
         Method(
+            name="session/subscribe",
+            params=wire.SubscribeParams,
+            result=wire.SubscribeResult,
+            errors=READS,
+            waits=False,
+            read_only=True,
+            doc=(
+                "Sends the events of an open session to this client, also those that other clients of a "
+                "shared daemon cause (docs/sharing.md). `session/start` subscribes, too. After the answer, "
+                "the events after `since_seq` are sent again: all of the last 256 KiB, and of the older ones "
+                "those about messages."
+            ),
+        ),
+        Method(
+            name="session/unsubscribe",
+            params=wire.SessionParams,
+            result=wire.Nothing,
+            errors=READS,
+            waits=False,
+            read_only=True,
+            doc=(
+                "Sends no more events of a session to this client. A daemon with only one client sends it "
+                "all events."
+            ),
+        ),
+        Method(
+            name="daemon/retire",
+            params=wire.Nothing,
+            result=wire.RetireResult,
+            scope="none",
+            doc=(
+                "Makes a shared daemon take no further clients, and end when the last one has left. A newer "
+                "version of compactd that is started next to it asks for this. A daemon that serves only one "
+                "client ends with it anyway."
+            ),
+        ),
+        Method(
             name="daemon/info",
             params=wire.Nothing,
             result=wire.InfoResult,

@@ -76,6 +76,9 @@ class ClientInfo(Wire, frozen=True, kw_only=True):
     """Version of the client's program. It has no effect."""
     compaction_hook: bool = False
     """True if the client answers `session/compacting`."""
+    answers: bool = False
+    """True if the client also answers `tool/execute` for prompts of other clients that have left. Only a
+    shared daemon has several clients (docs/sharing.md)."""
 
 
 class Files(Wire, frozen=True, kw_only=True):
@@ -1511,6 +1514,32 @@ class CountResult(Wire, frozen=True, kw_only=True):
     """Name of the tokenizer or the estimator, such as `o200k_base` or `chars4`."""
 
 
+class SubscribeParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/subscribe`."""
+
+    session_id: SessionId
+    """The session. It must be open in this daemon."""
+    since_seq: int | None = None
+    """Number of the last event that the client has: those after it are sent again. Left out: none are."""
+
+
+class SubscribeResult(Wire, frozen=True, kw_only=True):
+    """Result of `session/subscribe`."""
+
+    seq: int
+    """Number of the newest event. Later events follow."""
+    missed: int | None
+    """How many events after `since_seq` cannot be sent again: read `session/history` and `agent/state`. Null
+    if `since_seq` is larger than `seq`: it is of a daemon that has ended."""
+
+
+class RetireResult(Wire, frozen=True, kw_only=True):
+    """Result of `daemon/retire`."""
+
+    clients: int = 1
+    """Number of clients that are still connected. The daemon ends when they have left."""
+
+
 class InfoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `daemon/info`."""
 
@@ -1524,6 +1553,8 @@ class InfoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds since the daemon started."""
     sessions: int
     """Number of sessions that are open in this daemon."""
+    clients: int = 1
+    """Number of clients that are connected to this daemon. Left out if it is one."""
     paths: dict[str, str]
     """Folders on this machine: `data` holds the sessions, `config` the user's settings and keys."""
     encodings: tuple[str, ...]
@@ -1533,3 +1564,6 @@ class InfoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     """What is unsafe about the daemon's environment, for a person, such as a data folder to which other users
     may write."""
+    socket: str | None = None
+    """Path of the socket at which further clients can connect. Left out if the daemon serves only this
+    client."""

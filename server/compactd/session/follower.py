@@ -36,6 +36,7 @@ from compactd.protocol.messages import (
     ToolResult,
     WriterChanged,
 )
+from compactd.session.host import acting
 from compactd.session.session import Session, changes_in
 from compactd.storage.protocols import Follower, FollowerNews
 
@@ -123,6 +124,7 @@ class SessionFollower:
 
     async def _run(self) -> None:
         session = self._session
+        acting.set(None)  # the changes are another process's
         while True:
             await asyncio.sleep(FOLLOW_S)
             try:
@@ -133,7 +135,9 @@ class SessionFollower:
                 return
             except CompactdError as error:
                 # The file was damaged. The entries read so far stay readable in this process.
-                session.host.notice(f"session {session.id} is no longer followed: {error.message}")
+                session.host.notice(
+                    session.id, f"session {session.id} is no longer followed: {error.message}"
+                )
                 return
 
     async def _read_on(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import Task
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Literal, Protocol, TypeVar
 
 from msgspec import Raw, Struct
@@ -27,6 +28,25 @@ class ClientFailed(Exception):
         super().__init__(message)
         self.message = message
         self.is_gone = is_gone
+
+
+class ClientRef(Protocol):
+    """A client of this process, as the sessions see it."""
+
+    @property
+    def is_connected(self) -> bool:
+        """False once the client has left."""
+        ...
+
+    def name_in(self, session_id: str) -> str | None:
+        """Return the name that the client gave itself for a session, or None if it gave none."""
+        ...
+
+
+acting: ContextVar[ClientRef | None] = ContextVar("compactd_client", default=None)
+"""The client for which the running code works: the one whose request it handles, or whose prompt it answers.
+None if that is no client, for example for changes of another process.
+"""
 
 
 AgentStatus = Literal["running", "streaming", "executing_tools"]
@@ -80,7 +100,7 @@ class SessionHost(Protocol):
         ...
 
     def emit(self, session_id: str, seq: int, event: Event) -> None:
-        """Send an event to the client."""
+        """Send an event to the clients that have opened the session or subscribed to it."""
         ...
 
     def note_grown(self, session_id: str) -> None:
@@ -89,8 +109,8 @@ class SessionHost(Protocol):
         """
         ...
 
-    def notice(self, text: str) -> None:
-        """Show the user one line, if the client can do that."""
+    def notice(self, session_id: str, text: str) -> None:
+        """Show the users of a session one line, if their clients can do that."""
         ...
 
     async def in_worker(self, work: Callable[[], T]) -> T:
@@ -112,7 +132,7 @@ class SessionHost(Protocol):
         """
         ...
 
-    def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
+    def layers(self, session_id: str, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
         """Return (source, settings) for each place outside the session that has settings, highest priority
         first. Reads no file.
         """
@@ -138,8 +158,13 @@ class SessionHost(Protocol):
         """
         ...
 
-    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
-        """Send a request to the client and return its answer. Raises `ClientFailed`."""
+    async def ask_client(
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
+    ) -> tuple[Raw, ClientRef]:
+        """Send a request about a session to the client `first`. If that client has left or does not answer
+        such requests, ask another one of the session that does. Return (the answer, the client that gave
+        it). Raises `ClientFailed`.
+        """
         ...
 
     async def loop_limits(self) -> LoopLimits:

@@ -184,7 +184,7 @@ class ImportFilter:
         kept, ignored = split_untrusted(given, SOURCE)
         found = self._world.lookup(model, None)
         window = Window(source="no model is named") if found is None else known_window(found, None)
-        _, raised = resolve(((SOURCE, kept), *self._world.layers(None)), window)
+        _, raised = resolve(((SOURCE, kept), *self._world.layers("", None)), window)
         for one in (*ignored, *raised):
             self._ignore(one)
         return msgspec.structs.replace(kept, **{one.name: None for one in raised})

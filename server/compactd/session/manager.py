@@ -65,9 +65,9 @@ class Start(Struct, frozen=True, kw_only=True):
     snapshots: bool | None = None
     persist: bool = True
     durability: Durability = "disk"
-    compaction_hook: bool = False
-    client: str | None = None
-    """The client's name."""
+    is_guest: bool = False
+    """True if another client has opened the session before. The session then keeps its own model, settings
+    and other values."""
     read_only: bool = False
     """True to open the session only to read and follow it, without taking its lock."""
     is_borrowed: bool = False
@@ -82,6 +82,11 @@ class StartedSession(Struct, frozen=True):
     session: Session
     resumed: bool
     warnings: tuple[str, ...]
+
+
+def new_id() -> str:
+    """Return a new random id for a session."""
+    return secrets.token_hex(8)
 
 
 class Sessions:
@@ -128,7 +133,7 @@ class Sessions:
         changes: `Session.journal` is None. Raises `SessionCorrupt`, `StorageFailed`, and `FormatNotSupported`
         for a file of a newer version.
         """
-        session_id = want.session_id or secrets.token_hex(8)
+        session_id = want.session_id or new_id()
         try:
             queue = self._queue_of(session_id)
             async with queue.transition():
@@ -176,20 +181,19 @@ class Sessions:
             if not resumed:
                 # An earlier session with this id may have left snapshots: its deletion was interrupted.
                 await snapshots.forget()
-        session.has_compaction_hook = want.compaction_hook
-        if session.has_compaction_hook:
-            session.drop_preparation()
-        session.client = want.client or session.client
         if session.journal is None:
             return StartedSession(session, resumed, _read_only_warnings(session, want))
         if was_followed and resumed:
             session.emit(WriterChanged(owner="this"))
+        refused: tuple[str, ...] = ()
+        if was_open and want.is_guest:
+            want, refused = _without_conflicts(session, want)
         number = self._apply(session, want)
         if number is not None:
             await session.wait_durable(number)
         if not was_open:
             session.last_sent_epoch = session.state.epoch
-        warnings = (*session.budget_status().warnings, *_learned_warnings(session))
+        warnings = (*refused, *session.budget_status().warnings, *_learned_warnings(session))
         torn = session.journal.torn_bytes
         if torn:
             text = f"the last {torn} bytes of the session's file are an incomplete record and are ignored"
@@ -472,6 +476,56 @@ def _read_only_warnings(session: Session, want: Start) -> tuple[str, ...]:
         why,
         f"not applied, because the session is read-only: the params {', '.join(ignored)}",
     )
+
+
+def _without_conflicts(session: Session, want: Start) -> tuple[Start, tuple[str, ...]]:
+    """Return (`want` without the values that are not the session's own, a warning that names them or an empty
+    tuple). A client that joins gives a session only what it does not have yet.
+    """
+    state, model = session.state, session.state.model
+    own = {
+        "model": model.model,
+        "base_url": model.base_url,
+        "context_window": model.context_window,
+        "system_prompt": state.system_prompt or None,
+        "tools": session.tools() or None,
+        "title": state.title,
+    }
+    given = {name: getattr(want, name) for name in own}
+    if want.tools is not None:
+        given["tools"] = tuple(tool for tool, _ in want.tools)
+    refused = [
+        name
+        for name, value in given.items()
+        if value is not None and own[name] is not None and value != own[name]
+    ]
+    if want.compaction is not None and not _has_settings(session, want.compaction):
+        refused.append("compaction")
+    if want.snapshots is not None and want.snapshots != state.takes_snapshots:
+        refused.append("snapshots")
+    if not refused:
+        return want, ()
+    kept = msgspec.structs.replace(want, **dict.fromkeys(refused))
+    if "model" in refused:
+        kept = msgspec.structs.replace(kept, base_url=None, context_window=None)
+    return kept, (
+        f"not applied, because another client has the session open: {', '.join(refused)}. The session keeps "
+        "its own values; `session/configure` and `model/set` change them for all its clients",
+    )
+
+
+def _has_settings(session: Session, wanted: GivenSettings) -> bool:
+    """Return whether the session was given these settings already."""
+    own: dict[str, object] = {}
+    for layer in ("start", "configure"):
+        if layer in session.state.given:
+            own |= _given(msgspec.json.decode(session.state.given[layer], type=GivenSettings))
+    return all(own.get(name) == value for name, value in _given(wanted).items())
+
+
+def _given(settings: GivenSettings) -> dict[str, object]:
+    """Return the settings that have a value."""
+    return {name: value for name, value in msgspec.structs.asdict(settings).items() if value is not None}
 
 
 def _learned_warnings(session: Session) -> tuple[str, ...]:

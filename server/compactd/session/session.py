@@ -62,7 +62,7 @@ from compactd.protocol.messages import (
 )
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 from compactd.session.cost_decision import decide_by_cost
-from compactd.session.host import AgentGate, SessionHost
+from compactd.session.host import AgentGate, ClientRef, SessionHost
 from compactd.session.ledger import SessionLedger
 from compactd.session.queue import RequestQueue
 from compactd.session.recount import RecountCache
@@ -240,12 +240,11 @@ class Session:
         self.reducing = asyncio.Lock()
         """Held while tool outputs are reduced, because only one thread at a time may use `shown_view`."""
         self.has_compaction_hook = False
-        """True if the client has a compaction hook: the daemon asks the client before each compaction
+        """True if a client of the session has a compaction hook: the daemon asks it before each compaction
         (`session/compacting`)."""
-        self.client: str | None = None
-        """The name of the client that opened the session in this process."""
-        self.prompters: dict[str, str] = {}
-        """By the turn id of a queued prompt, the name of the client that sent it."""
+        self.prompters: dict[str, ClientRef] = {}
+        """By the turn id of a prompt that is queued or answered, the client that sent it, or the one that
+        took it over."""
         self.agent_loop: AgentGate | None = None
         """The agent loop; None until a client sends a prompt."""
         self.overflow_attempts = 0
@@ -311,7 +310,7 @@ class Session:
             if layer in self.state.given
         )
         named = ("session/start", GivenSettings(context_window=self.state.model.context_window))
-        layers = (*given, named, *self.host.layers(self.working_dir))
+        layers = (*given, named, *self.host.layers(self.id, self.working_dir))
         resolved, ignored = resolve(layers, window, runs_loop=self.runs_loop)
         rules = resolved.settings.rules
         for name, switches in (("enabled", rules.auto_off), ("prune", rules.prune_off)):
@@ -625,7 +624,7 @@ class Session:
     # --- events ---------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        """Send `event` to the client with this session's next sequence number."""
+        """Send `event` to the session's clients with this session's next sequence number."""
         self.event_seq += 1
         self.host.emit(self.id, self.event_seq, event)
 
@@ -652,12 +651,15 @@ class Session:
         )
 
     def emit_appended(
-        self, taken: AppendOutcome, *, client: str | None = None, turn_id: str | None = None
+        self, taken: AppendOutcome, *, client: ClientRef | None = None, turn_id: str | None = None
     ) -> None:
-        """Send one `message_appended` event for each new message."""
+        """Send one `message_appended` event for each new message. `client`: who wrote it; None for the
+        daemon.
+        """
         turn = UNSET if turn_id is None else turn_id
+        name = None if client is None else client.name_in(self.id)
         for entry_id, message in taken.appended:
-            self.emit(MessageAppended(entry_id=entry_id, role=message.role, client=client, turn_id=turn))
+            self.emit(MessageAppended(entry_id=entry_id, role=message.role, client=name, turn_id=turn))
 
     def emit_changed(self, what: Change, *entry_ids: EntryId) -> None:
         """Send `session_changed`: something other than a message changed."""

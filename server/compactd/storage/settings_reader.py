@@ -40,9 +40,36 @@ UNREAD: Layer = (USER_FILE, GivenSettings(strategy="extract", max_cost=0.0))
 limit, so with these settings compactd asks no model."""
 
 
+class ClientSettings:
+    """The settings that one client gave as an editor."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, GivenSettings] = {}
+        self._told: dict[str, tuple[str, ...]] = {}
+
+    def configure(self, source: str, given: GivenSettings | None, warnings: tuple[str, ...]) -> None:
+        """Store the settings and warnings that came by `source`, one of `CLIENT_SOURCES`. If `given` is None,
+        the earlier settings stay.
+        """
+        if given is not None:
+            self._given[source] = given
+        if given is not None or warnings:
+            self._told[source] = warnings
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The settings, highest priority first."""
+        return tuple((source, self._given[source]) for source in CLIENT_SOURCES if source in self._given)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for the user about mistakes in these settings."""
+        return tuple(text for source in CLIENT_SOURCES for text in self._told.get(source, ()))
+
+
 class SettingsSources:
-    """The settings from outside a session (environment, files, editor), as they were last read. `config` is
-    the config folder, `data` the data folder, `read_s` the most seconds to wait for a file.
+    """The settings from outside a session (environment and files), as they were last read. `config` is the
+    config folder, `data` the data folder, `read_s` the most seconds to wait for a file.
     """
 
     def __init__(
@@ -54,8 +81,6 @@ class SettingsSources:
         self._trusted = TrustFile(data_folder(environ) if data is None else data)
         self._files: dict[Path, FromWorkspace] = {}
         self._readers: dict[Path, _OneAtATime[FromWorkspace]] = {}
-        self._client: dict[str, GivenSettings] = {}
-        self._client_told: dict[str, tuple[str, ...]] = {}
 
     async def read(self, working_dir: str | None) -> None:
         """Read the user's settings file and the `.compactd.toml` in `working_dir`, if there is one. Returns
@@ -69,15 +94,6 @@ class SettingsSources:
                 self._read(workspace, WORKSPACE_FILE, lambda: from_workspace(folder, self._trust_of))
             )
         await asyncio.gather(*reading)
-
-    def configure(self, source: str, given: GivenSettings | None, warnings: tuple[str, ...]) -> None:
-        """Store the settings and warnings that an editor gave by `source`, one of `CLIENT_SOURCES`. If
-        `given` is None, the earlier settings stay.
-        """
-        if given is not None:
-            self._client[source] = given
-        if given is not None or warnings:
-            self._client_told[source] = warnings
 
     async def reread(self, folder: str) -> None:
         """Read the `.compactd.toml` of `folder` again, for all sessions in that folder. `folder` is a path
@@ -119,21 +135,23 @@ class SettingsSources:
         told = f"{source} could not be read within {self._read_s:g} seconds: {what}"
         return FromWorkspace(layer=layer, warnings=(told,))
 
-    def layers(self, working_dir: str | None) -> tuple[Layer, ...]:
-        """Return the layers for a session whose working directory is `working_dir`, highest priority first,
-        as last read. Reads no file.
+    def layers(self, working_dir: str | None, client: ClientSettings | None = None) -> tuple[Layer, ...]:
+        """Return the layers for a session whose working directory is `working_dir`, and whose first client
+        gave the settings `client`, highest priority first, as last read. Reads no file.
         """
         workspace = _file_of(working_dir)
         paths = (self._user_file,) if workspace is None else (workspace, self._user_file)
         files = (self._files[path].layer for path in paths if path in self._files)
-        client = ((source, self._client[source]) for source in CLIENT_SOURCES if source in self._client)
-        return (*client, self._environment, *(layer for layer in files if layer is not None))
+        given = () if client is None else client.layers
+        return (*given, self._environment, *(layer for layer in files if layer is not None))
 
-    def warnings(self, working_dir: str | None) -> tuple[str, ...]:
-        """Return the warnings for the user about mistakes in the settings for this working directory."""
+    def warnings(self, working_dir: str | None, client: ClientSettings | None = None) -> tuple[str, ...]:
+        """Return the warnings for the user about mistakes in the settings for this working directory, and in
+        those of `client`.
+        """
         paths = (self._user_file, _file_of(working_dir))
         return (
-            *(text for source in CLIENT_SOURCES for text in self._client_told.get(source, ())),
+            *(() if client is None else client.warnings),
             *self._told,
             *(text for path in paths if path in self._files for text in self._files[path].warnings),
         )

@@ -12,6 +12,7 @@ from compactd.compaction.run import compact
 from compactd.core.planning.request import CompactRequest
 from compactd.protocol.errors import StorageFailed
 from compactd.protocol.messages import CompactionResult, Message, Role, Text
+from compactd.session.host import ClientRef
 from compactd.session.session import Session
 from tests.properties.life import Life, opened
 from tests.support.quiet_world import Quiet, done
@@ -29,9 +30,20 @@ class Asked(Quiet):
 
     meanwhile: Callable[[], None]
 
-    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
+    async def ask_client(
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
+    ) -> tuple[Raw, ClientRef]:
         self.meanwhile()
-        return Raw(b"null")
+        return Raw(b"null"), Nobody()
+
+
+class Nobody:
+    """A client without a name."""
+
+    is_connected = True
+
+    def name_in(self, session_id: str) -> None:
+        return None
 
 
 @pytest.fixture

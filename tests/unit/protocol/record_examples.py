@@ -16,9 +16,11 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[3]))
 
+from tests.support.child import line, request
 from tests.support.client import Daemon
 from tests.support.loopback import Answer, Call, Fail, Loopback, Stall
 from tests.support.own_loop import environment
+from tests.support.sharing import Shared
 
 FILE = Path(__file__).parents[3] / "tools/codegen/examples.json"
 
@@ -89,6 +91,8 @@ class Recorder:
         self._folder = folder
         self._asked = -1
         self.calls: dict[str, dict[str, Any]] = {}
+        self.more: dict[str, Any] = {}
+        """Events that another client got."""
 
     def call(self, method: str, /, **params: Any) -> Any:
         """Asks, and keeps the first request and answer of each method."""
@@ -116,6 +120,8 @@ class Recorder:
             if event["type"] == "message_end" and event["message"] is None:
                 continue  # of a request that failed: one with a message shows more
             events.setdefault(event["type"], {**event, "seq": len(events) + 1})
+        for name, event in self.more.items():
+            events[name] = {**event, "seq": len(events) + 1}
         return _steady({"calls": self.calls, "events": events}, self._folder)
 
 
@@ -132,6 +138,7 @@ def record(folder: Path) -> dict[str, Any]:
             _facts(told)
             _trust(told, work)
             _own_loop(told, server)
+            _sharing(told, folder)
             told.call("session/close", session_id="demo")
             for read_only in (True, False):
                 daemon.call("session/start", session_id="demo", read_only=read_only)
@@ -261,6 +268,29 @@ def _own_loop(told: Recorder, server: Loopback) -> None:
     daemon.call("agent/prompt", session_id="loop", text="What now?")
     daemon.event("error", "loop")
     daemon.call("session/close", session_id="loop")
+
+
+def _sharing(told: Recorder, folder: Path) -> None:
+    told.daemon.call("session/start", session_id="shared")
+    told.daemon.call("session/append", session_id="shared", messages=MESSAGES[:1])
+    told.call("session/subscribe", session_id="shared", since_seq=0)
+    told.call("session/unsubscribe", session_id="shared")
+    told.call("daemon/retire")
+    with Shared(folder / "other") as shared:
+        writer, sleeper = shared.attach(), shared.connect()
+        writer.call("session/start", session_id="shared")
+        writer.call("session/append", session_id="shared", messages=MESSAGES[:1])
+        sleeper.sendall(line(request(1, "session/subscribe", {"session_id": "shared"})))
+        # It does not read, and one event of these takes 700 kB.
+        for _ in range(24):
+            writer.call("session/pin", session_id="shared", entry_ids=["e1"] * 100_000)
+        with sleeper.makefile("rb") as output:
+            for body in output:
+                event = json.loads(body).get("params", {})
+                if event.get("type") == "events_dropped":
+                    told.more["events_dropped"] = {**event, "resume_after": 0}
+                    return
+        raise AssertionError("a client that did not read was told nothing")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@
 ---@field name? string|nil Name of the client. Events name the client by it (`client`).
 ---@field version? string|nil Version of the client's program. It has no effect.
 ---@field compaction_hook? boolean True if the client answers `session/compacting`.
+---@field answers? boolean True if the client also answers `tool/execute` for prompts of other clients that have left. Only a shared daemon has several clients (docs/sharing.md).
 
 --- Params of `session/append`.
 ---@class compactd.AppendParams
@@ -296,6 +297,11 @@
 ---@class compactd.TrustParams
 ---@field path string Absolute path of a folder.
 ---@field trusted boolean True trusts the folder, false revokes the trust.
+
+--- Params of `session/subscribe`.
+---@class compactd.SubscribeParams
+---@field session_id string The session. It must be open in this daemon.
+---@field since_seq? integer|nil Number of the last event that the client has: those after it are sent again. Left out: none are.
 
 --- Result of `session/compacting`. A field that is left out changes nothing.
 ---@class compactd.HookAnswer
@@ -1044,6 +1050,15 @@
 ---@field trusted_at number When the user trusted it, in Unix seconds.
 ---@field state "trusted"|"changed"|"missing" `trusted`: the file is unchanged. `changed`: the file has changed, so it is no longer trusted. `missing`: there is no file.
 
+--- Result of `session/subscribe`.
+---@class compactd.SubscribeResult
+---@field seq integer Number of the newest event. Later events follow.
+---@field missed integer|nil How many events after `since_seq` cannot be sent again: read `session/history` and `agent/state`. Null if `since_seq` is larger than `seq`: it is of a daemon that has ended.
+
+--- Result of `daemon/retire`.
+---@class compactd.RetireResult
+---@field clients integer Number of clients that are still connected. The daemon ends when they have left.
+
 --- Result of `daemon/info`.
 ---@class compactd.InfoResult
 ---@field version string Version of the program.
@@ -1051,10 +1066,12 @@
 ---@field pid integer The daemon's process id.
 ---@field uptime_s number Seconds since the daemon started.
 ---@field sessions integer Number of sessions that are open in this daemon.
+---@field clients? integer Number of clients that are connected to this daemon. Left out if it is one.
 ---@field paths table<string, string> Folders on this machine: `data` holds the sessions, `config` the user's settings and keys.
 ---@field encodings string[] Tokenizers that can count exactly.
 ---@field platform "tested"|"untested" `tested` on Linux and macOS, otherwise `untested`.
 ---@field warnings? string[] What is unsafe about the daemon's environment, for a person, such as a data folder to which other users may write.
+---@field socket? string|nil Path of the socket at which further clients can connect. Left out if the daemon serves only this client.
 
 --- Params of `session/compacting`.
 ---@class compactd.HookParams
@@ -1087,6 +1104,7 @@
 ---@class compactd.AgentStart
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "agent_start"
 ---@field turn_id string The prompt's id, as in the result of `agent/prompt`.
 
@@ -1094,6 +1112,7 @@
 ---@class compactd.TurnStart
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "turn_start"
 ---@field turn_id string The prompt that is being answered; its id as in the result of `agent/prompt`.
 
@@ -1101,6 +1120,7 @@
 ---@class compactd.MessageStart
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "message_start"
 ---@field turn_id string The prompt that is being answered.
 
@@ -1108,6 +1128,7 @@
 ---@class compactd.MessageDelta
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "message_delta"
 ---@field delta string The text since the last delta.
 ---@field turn_id string The prompt that is being answered.
@@ -1116,6 +1137,7 @@
 ---@class compactd.ThinkingDelta
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "thinking_delta"
 ---@field delta string The reasoning since the last delta.
 ---@field turn_id string The prompt that is being answered.
@@ -1124,6 +1146,7 @@
 ---@class compactd.MessageEnd
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "message_end"
 ---@field message any The whole message; null if nothing came or the request failed.
 ---@field stop_reason string|nil Why it ended. Values so far: `stop`, `length` (output limit), `tool_use`, `refusal`, `content_filter`, `model_context_window_exceeded`, `pause`, `unknown`, `aborted`, `error`.
@@ -1134,6 +1157,7 @@
 ---@class compactd.MessageQueued
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "message_queued"
 ---@field turn_id string The prompt's id; `prompt/drop` takes it back.
 
@@ -1141,6 +1165,7 @@
 ---@class compactd.ToolExecutionStart
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "tool_execution_start"
 ---@field call_id string The call's id, as in `tool/execute`.
 ---@field name string Name of the tool.
@@ -1151,6 +1176,7 @@
 ---@class compactd.ToolExecutionEnd
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "tool_execution_end"
 ---@field call_id string The call's id, as in `tool/execute`.
 ---@field name string Name of the tool.
@@ -1162,6 +1188,7 @@
 ---@class compactd.Retry
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "retry"
 ---@field attempt integer Number of the next attempt; 2 for the first repetition.
 ---@field delay_s number Seconds until the request is sent again.
@@ -1172,6 +1199,7 @@
 ---@class compactd.AgentEnd
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "agent_end"
 ---@field turn_id string The prompt that ended.
 ---@field usage compactd.TokenUsage The token usage at the end of the prompt.
@@ -1182,6 +1210,7 @@
 ---@class compactd.AgentAbort
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "agent_abort"
 ---@field turn_id string The prompt that was aborted; its `agent_end` follows.
 
@@ -1189,6 +1218,7 @@
 ---@class compactd.AgentError
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "error"
 ---@field turn_id string The prompt that failed.
 ---@field code integer The code that a JSON-RPC error would have.
@@ -1198,6 +1228,7 @@
 ---@class compactd.TurnEnd
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "turn_end"
 ---@field message any The answer; null if there is none.
 ---@field usage compactd.Usage|nil The provider's report; null if it gave none.
@@ -1215,6 +1246,7 @@
 ---@class compactd.UsageUpdate
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "usage_update"
 ---@field usage compactd.TokenUsage The token usage now.
 ---@field context_window integer|nil The same as `usage.context_window`.
@@ -1223,6 +1255,7 @@
 ---@class compactd.OverflowDetected
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "overflow_detected"
 ---@field source string How it was recognised: `usage` if by a usage report, otherwise the decisive part of the error, for a person.
 ---@field limit integer|nil The window that the error or report names, in tokens; null if it names none.
@@ -1232,6 +1265,7 @@
 ---@class compactd.CompactionStart
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "compaction_start"
 ---@field compaction_id string Id of the compaction, used in the events that follow, in its result, and in `session/expand`.
 ---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it is made, as in `CompactionResult`.
@@ -1242,6 +1276,7 @@
 ---@class compactd.CompactionProgress
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "compaction_progress"
 ---@field compaction_id string The compaction that this is about.
 ---@field phase string The current phase. Values so far: `prepare`, `summarize`, `provider`, `extract`, `truncate`, `check`, `done`.
@@ -1252,6 +1287,7 @@
 ---@class compactd.CompactionEnd
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "compaction_end"
 ---@field compaction_id string The compaction that ended.
 ---@field status "completed"|"failed"|"cancelled"|"skipped" `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing changed.
@@ -1267,6 +1303,7 @@
 ---@class compactd.PruneEnd
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "prune_end"
 ---@field pruned integer Number of tool results that were replaced.
 ---@field tokens_saved integer How many tokens smaller the context is.
@@ -1275,6 +1312,7 @@
 ---@class compactd.ModelChanged
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "model_changed"
 ---@field model string The session's model from now on, as `provider/id`.
 ---@field context_window integer|nil The new model's window in tokens; null if none is known.
@@ -1283,6 +1321,7 @@
 ---@class compactd.SessionClosed
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "session_closed"
 ---@field reason string Why it was closed. Values so far: `closed` (`session/close`), `deleted`.
 
@@ -1300,6 +1339,7 @@
 ---@class compactd.SessionChanged
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "session_changed"
 ---@field what "pin"|"title"|"settings"|"tools"|"branch" What changed. `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context continues from another entry (`session/context`).
 ---@field entry_ids string[] The entries that were pinned or unpinned, or the entry from which the branch continues.
@@ -1308,8 +1348,17 @@
 ---@class compactd.WriterChanged
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
 ---@field type "writer_changed"
 ---@field owner "this"|"other"|"none" `none`: no process writes it; `session/start` takes it over. `other`: another process writes it. `this`: this daemon took it over.
+
+--- This client reads too slowly: it gets no more events of the session. Only a shared daemon sends this (docs/sharing.md). Call `session/subscribe` to get events again.
+---@class compactd.EventsDropped
+---@field session_id string The session that the event is about.
+---@field seq integer The number of the event; it rises by one with each event of a session.
+---@field client? string The name of the client that caused the event, as given in `client.name`. Left out if it is not known, and if nothing that a client did caused it.
+---@field type "events_dropped"
+---@field resume_after integer Number of the last event that was sent: `since_seq` for `session/subscribe`.
 
 --- Data of error -32603, a bug in compactd.
 ---@class compactd.CompactdErrorData
@@ -1419,6 +1468,7 @@
 ---| compactd.MessageAppended
 ---| compactd.SessionChanged
 ---| compactd.WriterChanged
+---| compactd.EventsDropped
 
 return {
   version = "1.0",
@@ -1499,6 +1549,12 @@ return {
     ["trust/list"] = { params = "compactd.Nothing", result = "compactd.TrustList" },
     --- Answers, to show that the daemon is alive.
     ["daemon/ping"] = { params = "compactd.Nothing", result = "compactd.Nothing" },
+    --- Sends the events of an open session to this client, also those that other clients of a shared daemon cause (docs/sharing.md). `session/start` subscribes, too. After the answer, the events after `since_seq` are sent again: all of the last 256 KiB, and of the older ones those about messages.
+    ["session/subscribe"] = { params = "compactd.SubscribeParams", result = "compactd.SubscribeResult" },
+    --- Sends no more events of a session to this client. A daemon with only one client sends it all events.
+    ["session/unsubscribe"] = { params = "compactd.SessionParams", result = "compactd.Nothing" },
+    --- Makes a shared daemon take no further clients, and end when the last one has left. A newer version of compactd that is started next to it asks for this. A daemon that serves only one client ends with it anyway.
+    ["daemon/retire"] = { params = "compactd.Nothing", result = "compactd.RetireResult" },
     --- Returns facts about this daemon: versions, paths, encodings.
     ["daemon/info"] = { params = "compactd.Nothing", result = "compactd.InfoResult" },
   },
@@ -1534,6 +1590,7 @@ return {
     "message_appended",
     "session_changed",
     "writer_changed",
+    "events_dropped",
   },
   errors = {
     InvalidParams = -32602,

@@ -11,6 +11,7 @@ from compactd.daemon.handlers.files import FileHandlers
 from compactd.daemon.handlers.models import SessionlessHandlers
 from compactd.daemon.handlers.read import ReadHandlers
 from compactd.daemon.handlers.sessions import SessionHandlers
+from compactd.daemon.handlers.sharing import SharingHandlers
 from compactd.daemon.handlers.trust import TrustHandlers
 from compactd.protocol.methods import METHODS
 
@@ -23,6 +24,7 @@ AREAS = (
     SessionlessHandlers,
     FileHandlers,
     TrustHandlers,
+    SharingHandlers,
 )
 
 

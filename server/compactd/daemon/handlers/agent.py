@@ -6,7 +6,9 @@ from compactd.core.history.entries import Unqueued
 from compactd.daemon.handlers import decode
 from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
+from compactd.daemon.sharing.clients import Client
 from compactd.protocol import wire
+from compactd.session.host import acting
 
 
 class AgentHandlers(HandlerGroup):
@@ -26,7 +28,9 @@ class AgentHandlers(HandlerGroup):
         from compactd.agent.loop import agent_of
 
         prompted = agent_of(session).prompt(message, raw)
-        self._daemon.watch_client()
+        client = acting.get()
+        if isinstance(client, Client):
+            client.watch()
         await session.wait_durable(prompted.number)
         return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)
 

@@ -20,6 +20,7 @@ from compactd.daemon.rpc.request import Request
 from compactd.formats.messages.client_messages import read_given
 from compactd.protocol import wire
 from compactd.protocol.messages import Message, ToolResult
+from compactd.session.host import acting
 from compactd.session.session import AppendOutcome, Session
 
 REDUCE = "compactd.session.reduce"
@@ -163,7 +164,7 @@ def has_results(read: Sequence[tuple[Message, Raw]]) -> bool:
 async def _finish_append(session: Session, taken: AppendOutcome, result: Struct) -> Struct:
     """Wait until the messages are on disk, send their `message_appended` events, and return `result`."""
     await session.wait_durable(taken.commit_id)
-    session.emit_appended(taken, client=session.client)
+    session.emit_appended(taken, client=acting.get())
     return result
 
 

@@ -27,6 +27,7 @@ from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
 from compactd.protocol.messages import CompactionResult, Message, Status, ToolResult
 from compactd.protocol.settings import IgnoredSetting
+from compactd.session.host import ClientRef
 from compactd.session.session import AppendOutcome, Session
 
 if TYPE_CHECKING:
@@ -178,13 +179,17 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
         prompts=tuple(
             wire.PromptInfo(
                 prompt_id=turn_id,
-                client=session.prompters.get(turn_id),
+                client=_name_of(session.prompters.get(turn_id), session.id),
                 text_preview=preview_of(decode_message(raw)),
             )
             for turn_id, raw in state.queued.items()
         ),
         reductions=reductions_of(state.outputs),
     )
+
+
+def _name_of(client: ClientRef | None, session_id: str) -> str | None:
+    return None if client is None else client.name_in(session_id)
 
 
 PREVIEW_CHARS = 80

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import msgspec
 from msgspec import Struct
 
 from compactd.core.history.entries import EntryId, Item
@@ -12,8 +13,10 @@ from compactd.core.history.pins import pinned_of
 from compactd.daemon.handlers import decode, encode
 from compactd.daemon.handlers.base import Handled, HandlerGroup, is_quick
 from compactd.daemon.rpc.request import Request
+from compactd.daemon.sharing.clients import Client, Seat
 from compactd.protocol import wire
-from compactd.session.manager import Start
+from compactd.session.host import acting
+from compactd.session.manager import Start, StartedSession, new_id
 from compactd.session.session import Session
 from compactd.storage.settings_files import printable_name
 
@@ -25,28 +28,23 @@ class SessionHandlers(HandlerGroup):
 
     async def session_start(self, params: wire.StartParams, request: Request) -> wire.StartResult:
         """Open a new session, or resume one that is open or stored."""
-        model, base_url = decode.model_of(params.model)
-        started = await self._sessions.start(
-            Start(
-                session_id=params.session_id,
-                model=model,
-                base_url=base_url,
-                context_window=params.context_window,
-                system_prompt=params.system_prompt,
-                tools=decode.tools_of(params.tools),
-                compaction=decode.decode_settings(params.compaction, params.reduce),
-                title=params.title,
-                working_dir=params.working_dir,
-                parent_session_id=params.parent_session_id,
-                snapshots=params.snapshots,
-                persist=params.persist is not False,
-                durability=params.durability or "disk",
-                compaction_hook=params.client is not None and params.client.compaction_hook,
-                read_only=params.read_only is True,
-                is_borrowed=request.name == COMMAND,
-                client=params.client.name if params.client is not None else None,
-            )
-        )
+        clients, session_id = self._daemon.clients, params.session_id or new_id()
+        is_guest = clients.first_of(session_id) not in (None, acting.get())
+        named = wire.ClientInfo() if params.client is None else params.client
+        is_borrowed = request.name == COMMAND
+        seat = Seat(named.name, named.compaction_hook, named.answers, is_borrowed)
+        before = clients.sit_down(session_id, seat)
+        try:
+            started = await self._start(params, session_id, is_guest, is_borrowed)
+        except BaseException:
+            if before is not None:
+                clients.sit_down(session_id, before)
+            else:
+                clients.stand_up(session_id, acting.get())
+            raise
+        # If the session was just being closed for another client, that took the seat.
+        clients.sit_down(session_id, seat)
+        clients.note_hooks(session_id)
         session = started.session
         usage = session.token_usage()
         ignored, told = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
@@ -65,13 +63,38 @@ class SessionHandlers(HandlerGroup):
                 *started.warnings,
                 *decode.endpoint_warnings(params.model),
                 *decode.folder_warnings(params.working_dir),
-                *(await self._model_warnings(session) if model is not None else ()),
+                *(await self._model_warnings(session) if params.model is not None else ()),
                 *(await self._parent_warnings(params.parent_session_id)),
-                *self._daemon.outside.warnings(session.working_dir),
+                *self._settings_warnings(session),
                 *told,
                 *self._daemon.catalogue.warnings,
             ),
             ignored_settings=ignored,
+        )
+
+    async def _start(
+        self, params: wire.StartParams, session_id: str, is_guest: bool, is_borrowed: bool
+    ) -> StartedSession:
+        model, base_url = decode.model_of(params.model)
+        return await self._sessions.start(
+            Start(
+                session_id=session_id,
+                model=model,
+                base_url=base_url,
+                context_window=params.context_window,
+                system_prompt=params.system_prompt,
+                tools=decode.tools_of(params.tools),
+                compaction=decode.decode_settings(params.compaction, params.reduce),
+                title=params.title,
+                working_dir=params.working_dir,
+                parent_session_id=params.parent_session_id,
+                snapshots=params.snapshots,
+                persist=params.persist is not False,
+                durability=params.durability or "disk",
+                is_guest=is_guest,
+                read_only=params.read_only is True,
+                is_borrowed=is_borrowed,
+            )
         )
 
     async def model_set(self, params: wire.ModelSetParams, request: Request) -> wire.ModelSetResult:
@@ -109,24 +132,46 @@ class SessionHandlers(HandlerGroup):
             return ()
         return (f"parent_session_id {printable_name(parent)!r}: no session has this id",)
 
+    def _settings_warnings(self, session: Session) -> tuple[str, ...]:
+        """Return warnings about the settings outside the session, and about those of this client that do not
+        count, because another one opened the session first.
+        """
+        client, first = acting.get(), self._daemon.clients.first_of(session.id)
+        own = client.settings if isinstance(client, Client) else None
+        warnings = self._daemon.outside.warnings(session.working_dir, own)
+        if own is None or first is None or first is client or own.layers == first.settings.layers:
+            return warnings
+        given = (setting for _, layer in own.layers for setting in msgspec.structs.asdict(layer).items())
+        names = sorted({name for name, value in given if value is not None})
+        if not names:
+            return warnings
+        what = f"this client's settings {', '.join(names)}"
+        return (*warnings, f"not used, because another client opened the session first: {what}")
+
     async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
         """Return all sessions, stored or open."""
         return wire.ListResult(sessions=await self._sessions.list())
 
     async def session_close(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
-        """Close a session and cancel what runs in it.
+        """Close a session and cancel what runs in it. If other clients have it open, it stays open for them.
 
         An editor's command (`workspace/executeCommand`) closes a session only if no client has opened it.
         """
-        if request.name == COMMAND and not self._sessions.get(params.session_id).is_borrowed:
+        clients, session_id = self._daemon.clients, params.session_id
+        session = self._sessions.get(session_id)
+        client = acting.get()
+        seat = None if client is None else clients.seat(client, session_id)
+        if request.name == COMMAND and not (session.is_borrowed or (seat and seat.is_borrowed)):
             return wire.Nothing()
-        await self._sessions.close(params.session_id)
+        if clients.stand_up(session_id, client):
+            await self._sessions.close(session_id)
         return wire.Nothing()
 
     async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.DeleteResult:
         """Delete a session, open or stored. The result names the copies of its messages outside the data
         folder, which are not deleted.
         """
+        self._daemon.clients.require_alone(params.session_id)
         return wire.DeleteResult(left=await self._sessions.delete(params.session_id, self._daemon.home))
 
     async def session_configure(self, params: wire.ConfigureParams, request: Request) -> wire.ConfigureResult:

@@ -58,16 +58,19 @@ class Connection:
         drain_s: float = DRAIN_S,
         cancel_s: float = CANCEL_S,
         client_gone: Callable[[], None] | None = None,
+        flush_s: float | None = None,
     ) -> None:
         """`client_gone` is called when nobody reads the output any more, or when the parent process that
         `initialize` named has died. It may be called several times, and is not called for the end of the
-        input alone. `drain_s` and `cancel_s` are explained at `DRAIN_S` and `CANCEL_S`.
+        input alone. `drain_s` and `cancel_s` are explained at `DRAIN_S` and `CANCEL_S`. `flush_s`: how long
+        the end of the connection waits for the client to read the rest; None: as long as it takes.
         """
         self._loop = asyncio.get_running_loop()
         self._on_gone = client_gone
         self._fd_out = fds[1]
         self._is_watched = False
         self._drain_s = drain_s
+        self._flush_s = flush_s
         self._methods = service.methods
         self._framer = Framer(frame_limit_bytes)
         self._writer = PipeWriter(fds[1], self._loop, self._on_client_gone)
@@ -97,8 +100,19 @@ class Connection:
         ending = await self._ended
         self.out.close()
         await self._calls.finish(0.0 if ending == "exit" else self._drain_s)
-        await self._flush(_FLUSH_S if ending in ("exit", "parent") else None)
+        await self._flush(_FLUSH_S if ending in ("exit", "parent") else self._flush_s)
         return 1 if ending == "broken" or (ending == "exit" and not self._is_shut) else 0
+
+    def abandon(self) -> None:
+        """End the connection now: its client has left."""
+        self._on_parent_gone()
+
+    def close(self) -> None:
+        """Close the descriptors, once `run` has ended and the connection was one of several. Output that the
+        client has not read is lost.
+        """
+        self._reader.close()
+        self._writer.close()
 
     def watch_client(self) -> None:
         """Start to watch the output: `client_gone` is then called as soon as the client closes it, even if
@@ -106,7 +120,7 @@ class Connection:
         """
         if not self._is_watched:
             self._is_watched = True
-            watch_output(self._fd_out, self._on_client_gone, self._loop)
+            watch_output(self._fd_out, self._on_client_gone, self._loop, self._ended.done)
 
     # --- messages, in their order -------------------------------------------------------------------
 

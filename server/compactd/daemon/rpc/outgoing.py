@@ -71,6 +71,16 @@ class MessageSender:
         self._count = 0
         self._is_closed = False
 
+    @property
+    def unsent_bytes(self) -> int:
+        """The number of bytes that wait for the client to read."""
+        return self._writer.unsent_bytes
+
+    @property
+    def is_closed(self) -> bool:
+        """True once no answer of the client will come any more."""
+        return self._is_closed
+
     def answer(self, id: bytes, result: bytes) -> None:
         """Send the result of a request."""
         self._send((b'{"jsonrpc":"2.0","id":', id, b',"result":', result, b"}"))

@@ -78,6 +78,13 @@ class PipeReader:
             self._is_reading = True
             self._loop.add_reader(self._fd, self._read)
 
+    def close(self) -> None:
+        """Close the input. If a thread waits in a read, the descriptor stays open."""
+        self.pause()
+        was_over, self._is_over = self._is_over, True
+        if not self._is_in_thread or was_over:
+            os.close(self._fd)
+
     def _read(self) -> None:
         try:
             data = os.read(self._fd, self._size)

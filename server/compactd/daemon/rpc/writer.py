@@ -30,6 +30,8 @@ _DIRECT_BYTES: int = getattr(select, "PIPE_BUF", 0) if hasattr(select, "poll") e
 # The flag for writing what fits without blocking: pwritev2(2), for pipes since Linux 6.4.
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0) if hasattr(os, "pwritev") else 0
 _NOWAIT_BYTES = 1 << 16  # the capacity of a pipe
+_CHECK_S = 1
+"""The most seconds after which the writer's thread notices that nobody needs the output any more."""
 _UNKNOWN = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ESPIPE)
 
 
@@ -51,7 +53,7 @@ class PipeWriter:
         self._unflushed_bytes = 0
         self._queued_bytes = 0  # given to the writer's thread; changed on the event loop
         self._sent_bytes = 0  # written; changed on the event loop only while nothing is queued
-        self._queue: SimpleQueue[bytes] = SimpleQueue()
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()  # None: the end
         self._thread: threading.Thread | None = None
         self._mark: tuple[int, Callable[[], None]] | None = None
         self._flushing = False
@@ -102,6 +104,16 @@ class PipeWriter:
         else:
             self._queue_for_thread(pieces)
 
+    def close(self) -> None:
+        """Close the output. What is not written yet is lost."""
+        self.is_gone = True
+        self._unflushed.clear()
+        self._unflushed_bytes = 0
+        if self._thread is None:
+            os.close(self._fd)
+        else:
+            self._queue.put(None)  # the thread closes it
+
     def when_below(self, unsent_bytes: int, act: Callable[[], None]) -> None:
         """Call `act` on the event loop as soon as at most `unsent_bytes` wait for the client. `act` may be
         called twice. A later call of this method replaces this one.
@@ -146,17 +158,20 @@ class PipeWriter:
     # --- in the writer's thread ---------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            pieces = [self._queue.get()]
-            size = len(pieces[0])
+        piece = self._queue.get()
+        while piece is not None:
+            pieces, size = [piece], len(piece)
             try:
-                while size < _JOIN_BYTES:
-                    pieces.append(self._queue.get_nowait())
-                    size += len(pieces[-1])
+                while size < _JOIN_BYTES and (piece := self._queue.get_nowait()) is not None:
+                    pieces.append(piece)
+                    size += len(piece)
             except Empty:
                 pass
             for data in (b"".join(pieces),) if size < 2 * _JOIN_BYTES else pieces:
                 self._send(data)
+            if piece is not None:
+                piece = self._queue.get()
+        os.close(self._fd)
 
     def _send(self, data: bytes) -> None:
         view = memoryview(data)
@@ -165,8 +180,8 @@ class PipeWriter:
             if not self.is_gone:
                 try:
                     written = os.write(self._fd, view[:_WRITE_BYTES])
-                except BlockingIOError:  # another process made the file description non-blocking
-                    select.select([], [self._fd], [])
+                except BlockingIOError:  # a shared daemon or another process made the output non-blocking
+                    self._wait_until_writable()
                     continue
                 except OSError:
                     self._loop_call(self._on_lost)
@@ -177,6 +192,15 @@ class PipeWriter:
             if mark is not None and self.unsent_bytes <= mark[0]:
                 self._mark = None
                 self._loop_call(mark[1])
+
+    def _wait_until_writable(self) -> None:
+        """Wait until the output takes more bytes, at most `_CHECK_S`."""
+        if hasattr(select, "poll"):
+            poll = select.poll()
+            poll.register(self._fd, select.POLLOUT)
+            poll.poll(1_000 * _CHECK_S)
+        else:
+            select.select([], [self._fd], [], _CHECK_S)
 
     def _loop_call(self, act: Callable[[], None]) -> None:
         try:

@@ -29,14 +29,16 @@ class Shared:
         *,
         env: Mapping[str, str] | None = None,
         options: tuple[str, ...] = (),
+        prefix: tuple[str, ...] = (),
     ) -> None:
-        """`options`: further options of `serve --listen`."""
+        """`options`: further options of `serve --listen`. `prefix`: a command that runs it."""
         self.home = home
         self.env = dict(env or {})
         # A socket's path is short, and the paths of tests are long.
         self.folder = Path(tempfile.mkdtemp(prefix="c", dir="/tmp"))
         self.path = self.folder / "s"
         self._options = options
+        self._prefix = prefix
         self._clients: list[Daemon] = []
         self.process: Child | None = None
 
@@ -57,7 +59,7 @@ class Shared:
         """Start the daemon, and wait until it listens."""
         if self.process is not None:
             self.process.__exit__()
-        command = (*COMPACTD, "serve", "--listen", "--socket", str(self.path), *self._options)
+        command = (*self._prefix, *COMPACTD, "serve", "--listen", "--socket", str(self.path), *self._options)
         self.process = Child(command, environment(self.home, self.env), "lines")
         until = time.monotonic() + PATIENCE_S
         while "listening at" not in self.process.log():

@@ -32,8 +32,8 @@ class SessionHandlers(HandlerGroup):
         is_guest = clients.first_of(session_id) not in (None, acting.get())
         named = wire.ClientInfo() if params.client is None else params.client
         is_borrowed = request.name == COMMAND
-        seat = Seat(named.name, named.compaction_hook, named.answers, is_borrowed)
-        before = clients.sit_down(session_id, seat)
+        seat = Seat(named.compaction_hook, named.answers, is_borrowed)
+        before = clients.sit_down(session_id, seat, named.name)
         try:
             started = await self._start(params, session_id, is_guest, is_borrowed)
         except BaseException:

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from compactd.daemon.sharing import hello, places
 
@@ -46,7 +47,7 @@ def attach(
             path = places.socket_path(environ)
             if may_start:
                 places.make_folder(path.parent)
-        link, pid = _join(path, environ, fds, frame_limit_bytes, may_start)
+        lines, pid = _join(path, environ, fds, frame_limit_bytes, may_start)
     except places.Unusable as error:
         raise NotAttached(str(error)) from None
     # If the daemon ends, nobody has the client's pipes open any more, and the client notices it.
@@ -54,7 +55,7 @@ def attach(
     for fd in fds:
         os.dup2(null, fd)
     try:
-        end = hello.read_line(link)
+        end = hello.read_line(lines)
     except OSError:
         end = None
     code = None if end is None else end.get("exit")
@@ -70,8 +71,8 @@ def _join(
     fds: tuple[int, int],
     frame_limit_bytes: int | None,
     may_start: bool,
-) -> tuple[socket.socket, object]:
-    """Return (a link to a daemon that serves the client, the daemon's process id)."""
+) -> tuple[BinaryIO, object]:
+    """Return (the lines of a daemon that serves the client, the daemon's process id)."""
     until = time.monotonic() + TRY_S
     started = False
     while True:
@@ -80,16 +81,18 @@ def _join(
             if not may_start:
                 raise NotAttached(f"no daemon listens at {path}. Start one with `compactd serve --listen`")
             link, started = _start(path, environ), True
+        lines = link.makefile("rb")
         try:
             hello.send_hello(link, fds, frame_limit_bytes)
-            line = hello.read_line(link)
+            line = hello.read_line(lines)
         except OSError:
             line = None
         if line is not None:
             for warning in _texts(line.get("warnings")):
                 sys.stderr.write(f"compactd: {warning}\n")
-            return link, line.get("pid")
+            return lines, line.get("pid")
         # It was just ending, or another process has started one at the same time.
+        lines.close()
         link.close()
         if time.monotonic() > until:
             raise NotAttached(f"the shared daemon does not start{_end_of_log(path) if started else ''}")
@@ -136,7 +139,7 @@ def log_path(path: Path) -> Path:
 def _start(path: Path, environ: Mapping[str, str]) -> socket.socket:
     """Start a daemon that listens at `path`. Return a link to it. It ends if another one listens there."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    log = os.open(log_path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    log = os.open(log_path(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     # `-m` alone would import modules from the current folder.
     command = [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "compactd", "serve", "--listen"]

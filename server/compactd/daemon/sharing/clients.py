@@ -86,8 +86,6 @@ class ClientHost(Protocol):
 class Seat(Struct):
     """One client's part in one session."""
 
-    name: str | None = None
-    """The name that the client gave itself in `session/start`."""
     has_hook: bool = False
     """Whether the client answers `session/compacting`."""
     answers: bool = False
@@ -109,6 +107,8 @@ class Client:
         self._is_watched = False
         self.is_gone = False
         """True once nobody reads what is sent to the client."""
+        self.names: dict[str, str] = {}
+        """By session id, the name that the client gave itself. It is known after the client has left, too."""
 
     def connect(self, connection: Connection) -> None:
         """Set the client's connection."""
@@ -143,8 +143,7 @@ class Client:
 
     def name_in(self, session_id: str) -> str | None:
         """Return the name that the client gave itself when it opened a session, or None."""
-        seat = self._clients.seat(self, session_id)
-        return None if seat is None else seat.name
+        return self.names.get(session_id)
 
     # --- Service ----------------------------------------------------------------------------------------
 
@@ -260,8 +259,9 @@ class Clients:
         own = (session_id for session_id, seats in self._seats.items() if set(seats) == {client})
         return [opened[session_id] for session_id in own if session_id in opened]
 
-    def sit_down(self, session_id: str, seat: Seat) -> Seat | None:
+    def sit_down(self, session_id: str, seat: Seat, name: str | None = None) -> Seat | None:
         """Note that the acting client opens a session, and gets its events. Return its seat before, or None.
+        `name`: what it calls itself.
 
         Prompts of a client with the same name that has left are its own from now on.
         """
@@ -270,14 +270,14 @@ class Clients:
             return None
         seats = self._seats.setdefault(session_id, {})
         before = seats.get(client)
-        if before is not None and seat.name is None:
-            seat.name = before.name
+        if name is not None:
+            client.names[session_id] = name
         seats[client] = seat
         self._subscribed.setdefault(session_id, {})[client] = None
         session = self._host.open_sessions.get(session_id)
-        if session is not None and seat.name is not None:
+        if session is not None:
             for turn_id, owner in session.prompters.items():
-                if not owner.is_connected and owner.name_in(session_id) in (None, seat.name):
+                if not owner.is_connected and self._heir(session_id, owner) is client:
                     session.prompters[turn_id] = client
         self._announce(session_id)
         return before
@@ -333,11 +333,10 @@ class Clients:
             clients.pop(client, None)
         closing = []
         for session_id in self.sessions_of(client):
-            name = client.name_in(session_id)
             if self.stand_up(session_id, client):
                 closing.append(session_id)
             else:
-                self._hand_over(session_id, client, name)
+                self._hand_over(session_id, client)
         self.connected.remove(client)
         acting.set(client)
         for session_id in closing:
@@ -346,7 +345,7 @@ class Clients:
                 if session_id not in self._seats:
                     await self._host.sessions.close(session_id)
 
-    def _hand_over(self, session_id: str, client: Client, name: str | None) -> None:
+    def _hand_over(self, session_id: str, client: Client) -> None:
         """Give a client's prompts to one that answers for it. If there is none in time, stop them."""
         session = self._host.open_sessions.get(session_id)
         if session is None:
@@ -354,12 +353,21 @@ class Clients:
         for turn_id, owner in session.prompters.items():
             if owner is not client:
                 continue
-            heir = self._answerer(session_id, None, "tool/execute")
+            heir = self._heir(session_id, client)
             if heir is not None:
                 session.prompters[turn_id] = heir
             else:
-                session.prompters[turn_id] = LeftClient(name)
                 asyncio.get_running_loop().call_later(self._grace_s, self._give_up, session, turn_id)
+
+    def _heir(self, session_id: str, left: ClientRef) -> Client | None:
+        """Return the client that answers for one that has left: the same program, connected again, or one
+        that declared that it answers for others.
+        """
+        name = left.name_in(session_id)
+        seated = [(one, seat) for one, seat in self._seats.get(session_id, {}).items() if one.is_connected]
+        same = (one for one, _ in seated if name is not None and one.name_in(session_id) == name)
+        answering = (one for one, seat in seated if seat.answers)
+        return next(same, next(answering, None))
 
     def _give_up(self, session: Session, turn_id: str) -> None:
         """Stop a prompt if its client is still away."""
@@ -470,12 +478,12 @@ class Clients:
         if method == HOOK:
             hooked = [client for client, seat in connected.items() if seat.has_hook]
             return next((client for client in hooked if client is first), next(iter(hooked), None))
-        if isinstance(first, Client) and first.is_connected:
-            return first
-        if first is None and len(connected) == 1:
-            # A prompt that an earlier daemon queued.
-            return next(iter(connected))
-        return next((client for client, seat in connected.items() if seat.answers), None)
+        if first is None:
+            # An earlier daemon queued the prompt.
+            return next(
+                (client for client, seat in connected.items() if seat.answers), next(iter(connected), None)
+            )
+        return first if isinstance(first, Client) and first.is_connected else self._heir(session_id, first)
 
     def _announce(self, session_id: str) -> None:
         for waiting in self._arrivals.get(session_id, ()):
@@ -496,19 +504,6 @@ class Clients:
             if not waiting:
                 self._arrivals.pop(session_id, None)
         return True
-
-
-class LeftClient:
-    """A client that has left. Only its name is known."""
-
-    is_connected = False
-
-    def __init__(self, name: str | None) -> None:
-        self._name = name
-
-    def name_in(self, session_id: str) -> str | None:
-        """Return the name that the client gave itself, or None."""
-        return self._name
 
 
 class _EventHead(Struct, frozen=True, kw_only=True, omit_defaults=True):

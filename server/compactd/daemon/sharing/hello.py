@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from typing import BinaryIO
 
 FIRST = b"\0"
 """The first byte of the program's line."""
@@ -43,15 +44,10 @@ def line_of(**values: object) -> bytes:
     return json.dumps(values).encode() + b"\n"
 
 
-def read_line(link: socket.socket) -> dict[str, object] | None:
+def read_line(lines: BinaryIO) -> dict[str, object] | None:
     """Wait for a line of the daemon, and return it; None if the daemon has ended. Raises `OSError`."""
-    data = b""
-    while not data.endswith(b"\n"):
-        piece = link.recv(_LINE_BYTES)
-        if not piece:
-            return None
-        data += piece
-    return _decoded(data.splitlines()[-1])
+    line = lines.readline(_LINE_BYTES)
+    return _decoded(line) if line else None
 
 
 def _decoded(line: bytes) -> dict[str, object] | None:

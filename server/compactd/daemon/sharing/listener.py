@@ -37,6 +37,10 @@ _RETIRE = b'{"jsonrpc":"2.0","id":1,"method":"daemon/retire"}\n'
 _log = logging.getLogger("compactd.sharing")
 
 
+class SocketTaken(places.Unusable):
+    """Another daemon listens at the socket."""
+
+
 class Listener:
     """The socket of a shared daemon, and the connections that came by it."""
 
@@ -55,11 +59,11 @@ class Listener:
         self._ended = asyncio.Event()
 
     def listen(self) -> None:
-        """Take the socket. Raises `places.Unusable` if another daemon has it, or something else is there."""
+        """Take the socket. Raises `SocketTaken`, and `places.Unusable` if something else is there."""
         path = self._path
         lock = take_lock(path.with_name(f"{path.name}.lock"))
         if isinstance(lock, LockHeld):
-            raise places.Unusable(f"another daemon listens at {path} (process {lock.pid})")
+            raise SocketTaken(f"another daemon listens at {path} (process {lock.pid})")
         self._lock = lock
         if places.check_socket(path):
             path.unlink()  # left by a daemon that has died: it had the lock
@@ -279,8 +283,15 @@ async def _listen(
     first: socket.socket | None,
 ) -> int:
     listener = Listener(daemon, path, idle_s, frame_limit_bytes)
-    listener.listen()
+    try:
+        listener.listen()
+    except SocketTaken:
+        if first is None:
+            raise
+        return 0  # two clients started a daemon at the same time: the other one serves both
     if first is not None:
+        with suppress(OSError):
+            os.ftruncate(sys.stderr.fileno(), 0)  # the log of the daemon before
         listener.take(first)
     else:
         sys.stderr.write(f"compactd serve: listening at {path}\n")

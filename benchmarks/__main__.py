@@ -1,7 +1,7 @@
 """Runs the benchmarks, prints one table, and writes the figures as JSON if asked.
 
 python -m benchmarks [--json FILE] [PART...], with the parts start, wire, append, open, compact, first,
-prepare, memory, stream, search, look, import and usage.
+prepare, memory, stream, search, look, import, usage and share.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks import (
     preparing,
     searching,
     sessions,
+    sharing,
     streaming,
     transport,
     using,
@@ -47,6 +48,7 @@ PARTS = (
     "look",
     "import",
     "usage",
+    "share",
 )
 
 STORED_TOKENS = 1_100_000
@@ -103,6 +105,8 @@ def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row
         used = using.usages(environment(folder, folder / "used"), folder / "used")
         rows += used
         notes += [] if used else ["usage: no recordings of Claude Code"]
+    if "share" in parts:
+        rows += sharing.shared_daemons(env)
     return rows, notes
 
 

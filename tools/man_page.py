@@ -34,6 +34,8 @@ EXIT_CODES = (
 ENVIRONMENT = (
     ("COMPACTD_HOME", "the folder for sessions, their index and learned windows"),
     ("COMPACTD_LOG", "what the daemon logs to standard error: debug, info, warning or error"),
+    ("COMPACTD_SHARED", "1: `serve` uses the shared daemon, as `attach` does"),
+    ("COMPACTD_IDLE_EXIT", "seconds without a client after which a shared daemon ends; by default 300"),
     (
         "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, ...",
         "API keys of providers; they can also be in keys.toml",

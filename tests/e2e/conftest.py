@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import Daemon
+from tests.support.sharing import own_sockets
 from tests.support.talk import CHARS4, assistant, user
 
 Spawn = Callable[..., Daemon]
@@ -18,6 +19,13 @@ Spawn = Callable[..., Daemon]
 def home(tmp_path: Path) -> Path:
     """The data folder of this test's daemons."""
     return tmp_path / "home"
+
+
+@pytest.fixture
+def sockets() -> Iterator[dict[str, str]]:
+    """Variables with which `compactd attach` starts a daemon of this test's own."""
+    with own_sockets() as env:
+        yield env
 
 
 @pytest.fixture

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.client import SERVE, environment
+from tests.support.sharing import ATTACH
 
 NODE = Path(__file__).parents[2] / "examples" / "node"
 PROBES = Path(__file__).with_name("vscode_client.cjs")
@@ -25,10 +27,13 @@ def node_env() -> dict[str, str]:
     return env
 
 
-def test_the_example_in_node_does_what_it_says(home: Path, node_env: dict[str, str]) -> None:
+@pytest.mark.parametrize("command", [SERVE, ATTACH], ids=["serve", "attach"])
+def test_the_example_in_node_does_what_it_says(
+    home: Path, node_env: dict[str, str], sockets: dict[str, str], command: Sequence[str]
+) -> None:
     done = subprocess.run(
-        ["node", str(NODE / "session.cjs"), *SERVE],
-        env=environment(home, {"PATH": node_env["PATH"]}),
+        ["node", str(NODE / "session.cjs"), *command],
+        env=environment(home, {"PATH": node_env["PATH"], **sockets}),
         capture_output=True,
         timeout=60,
         text=True,
@@ -44,12 +49,13 @@ def test_the_example_in_node_does_what_it_says(home: Path, node_env: dict[str, s
     assert ended == "ended with 0"
 
 
+@pytest.mark.parametrize("command", [SERVE, ATTACH], ids=["serve", "attach"])
 def test_the_client_of_vs_code_runs_a_session_without_a_line_of_ours(
-    home: Path, node_env: dict[str, str]
+    home: Path, node_env: dict[str, str], sockets: dict[str, str], command: Sequence[str]
 ) -> None:
     done = subprocess.run(
-        ["node", str(PROBES), *SERVE],
-        env=environment(home, node_env),
+        ["node", str(PROBES), *command],
+        env=environment(home, node_env | sockets),
         capture_output=True,
         timeout=60,
     )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_lsp
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient, make_test_lsp_client
 
-from tests.support.client import PATIENCE_S, environment
+from tests.support.client import PATIENCE_S, SERVE, environment
+from tests.support.sharing import ATTACH
 from tests.support.talk import CHARS4, turns, user
 
 
@@ -45,9 +48,12 @@ def listening_client() -> LanguageClient:
     return client
 
 
-async def test_pytest_lsps_client_runs_a_session_from_initialize_to_exit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [SERVE, ATTACH], ids=["serve", "attach"])
+async def test_pytest_lsps_client_runs_a_session_from_initialize_to_exit(
+    tmp_path: Path, sockets: dict[str, str], command: Sequence[str]
+) -> None:
     client = listening_client()
-    await client.start_io(sys.executable, "-m", "compactd", "serve", env=environment(tmp_path / "home"))
+    await client.start_io(*command, env=environment(tmp_path / "home", sockets))
 
     made = await client.initialize_session(
         types.InitializeParams(capabilities=types.ClientCapabilities(), process_id=None)

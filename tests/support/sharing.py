@@ -9,7 +9,8 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,19 @@ from tests.support.child import Child
 from tests.support.client import PATIENCE_S, Daemon, environment
 
 COMPACTD = (sys.executable, "-m", "compactd")
+
+
+ATTACH = (*COMPACTD, "attach")
+
+
+@contextmanager
+def own_sockets(idle_exit_s: int = 0) -> Iterator[dict[str, str]]:
+    """Yield variables with which `compactd attach` starts a daemon of this test's own. It ends so many
+    seconds after its last client.
+    """
+    # A socket's path is short, and the paths of tests are long.
+    with tempfile.TemporaryDirectory(prefix="c", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield {"XDG_RUNTIME_DIR": folder, "COMPACTD_IDLE_EXIT": str(idle_exit_s)}
 
 
 class Shared:

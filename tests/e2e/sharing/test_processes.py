@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,20 +18,19 @@ import pytest
 from tests.e2e.sharing.conftest import Share
 from tests.e2e.sharing.test_events import opened
 from tests.support.client import PATIENCE_S, SERVE, Daemon, environment
-from tests.support.sharing import COMPACTD, Shared
+from tests.support.sharing import ATTACH, Shared, own_sockets
 from tests.support.talk import user
 
-ATTACH = (*COMPACTD, "attach")
 INFO = b'{"jsonrpc":"2.0","id":1,"method":"daemon/info"}\n'
 
 
 class Place:
     """A folder for the sockets of one test, and clients that use it."""
 
-    def __init__(self, home: Path, folder: Path) -> None:
+    def __init__(self, home: Path, env: dict[str, str]) -> None:
         self.home = home
-        self.env = {"XDG_RUNTIME_DIR": str(folder), "COMPACTD_IDLE_EXIT": "1"}
-        self.folder = folder / "compactd"
+        self.env = env
+        self.folder = Path(env["XDG_RUNTIME_DIR"]) / "compactd"
 
     def client(self, *command: str, **env: str) -> Daemon:
         """Start a client that attaches, or runs another command."""
@@ -55,8 +53,8 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A place in which no daemon runs yet. Those that are started end soon after their clients."""
-    with tempfile.TemporaryDirectory(prefix="c", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        yield Place(tmp_path / "home", Path(folder))
+    with own_sockets(idle_exit_s=1) as env:
+        yield Place(tmp_path / "home", env)
 
 
 def wait_until_ended(pid: int) -> None:

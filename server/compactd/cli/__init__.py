@@ -63,7 +63,15 @@ def run(arguments: list[str]) -> int:
             return _unknown(arguments[0])
 
 
+SHARING = ("chat", "acp")
+"""Commands in which people talk. With `COMPACTD_SHARED`, they use the shared daemon. The others read files and
+stored sessions, and end soon: each has a daemon of its own.
+"""
+
+
 def _command(arguments: list[str]) -> int:
+    if arguments[0] not in SHARING:
+        os.environ.pop("COMPACTD_SHARED", None)
     try:
         from compactd.cli.framework.registry import run_command
 

@@ -237,12 +237,17 @@ class Daemon:
         """Recompute the settings and the window of every open session, because something outside the sessions
         changed. Send `usage_update` for each session whose token usage changes.
         """
-        if self._sessions is not None:
-            for session in self._sessions.open.values():
-                before = session.token_usage()
-                session.refresh()
-                if session.token_usage() != before:
-                    session.emit_usage()
+        for session_id in tuple(self.open_sessions):
+            self.refresh_session(session_id)
+
+    def refresh_session(self, session_id: str) -> None:
+        """Do the same as `refresh_sessions` for one session. Do nothing if it is not open."""
+        session = self.open_sessions.get(session_id)
+        if session is not None:
+            before = session.token_usage()
+            session.refresh()
+            if session.token_usage() != before:
+                session.emit_usage()
 
     # --- SessionHost ----------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from compactd.client import AsyncClient, DaemonGone, RpcError
 
 MIN_COLUMNS = 40
 MIN_LINES = 10
-ECHO = {"COMPACTD_STRATEGY": "extract"}
+ECHO = {"COMPACTD_STRATEGY": "extract", "COMPACTD_SHARED": ""}
 """Environment variables of the daemon in echo mode. Echo mode sends nothing anywhere, so summaries are made
 without a model.
 """

@@ -7,6 +7,7 @@ of the sessions that it has opened or subscribed to.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +18,7 @@ from compactd.daemon.lsp.progress import CompactionEvent
 from compactd.daemon.rpc.outgoing import ClientError
 from compactd.daemon.rpc.request import Reply, Request
 from compactd.daemon.sharing.event_log import EventLog, LoggedMessage
-from compactd.protocol.errors import SessionLocked
+from compactd.protocol.errors import CompactdError, SessionLocked
 from compactd.protocol.messages import (
     Event,
     EventsDropped,
@@ -47,6 +48,8 @@ session, and a notice that says so."""
 
 GRACE_S = 10.0
 """Seconds for which a prompt whose client has left waits for another client that answers its questions."""
+
+_log = logging.getLogger("compactd.sharing")
 
 HOOK = "session/compacting"
 """The request that asks a client before a compaction."""
@@ -80,6 +83,10 @@ class ClientHost(Protocol):
 
     def new_client_settings(self) -> ClientSettings:
         """Return the settings of a client that has given none."""
+        ...
+
+    def refresh_session(self, session_id: str) -> None:
+        """Recompute the settings of an open session, because something outside it changed."""
         ...
 
 
@@ -284,7 +291,7 @@ class Clients:
 
     def stand_up(self, session_id: str, client: ClientRef | None) -> bool:
         """Note that a client closes a session. Return true if no client has it open any more."""
-        seats = self._seats.get(session_id, {})
+        seats, first = self._seats.get(session_id, {}), self.first_of(session_id)
         if isinstance(client, Client):
             seats.pop(client, None)
         if not seats:
@@ -293,6 +300,9 @@ class Clients:
         if isinstance(client, Client):
             self._subscribed.get(session_id, {}).pop(client, None)
         self.note_hooks(session_id)
+        if self.first_of(session_id) is not first:
+            # Another client's settings count from now on.
+            self._host.refresh_session(session_id)
         return False
 
     def require_alone(self, session_id: str) -> None:
@@ -340,10 +350,14 @@ class Clients:
         self.connected.remove(client)
         acting.set(client)
         for session_id in closing:
-            # It may have been closed or deleted meanwhile, and its journal may refuse to be written.
-            with suppress(Exception):
+            try:
                 if session_id not in self._seats:
                     await self._host.sessions.close(session_id)
+            except CompactdError as error:
+                # It was closed or deleted meanwhile, or its journal cannot be written, which its client knows.
+                _log.info("a session of a client that left was not closed: error %d", error.code)
+            except Exception:
+                _log.exception("a session of a client that left was not closed")
 
     def _hand_over(self, session_id: str, client: Client) -> None:
         """Give a client's prompts to one that answers for it. If there is none in time, stop them."""

@@ -64,8 +64,8 @@ def run(arguments: list[str]) -> int:
 
 
 SHARING = ("chat", "acp")
-"""Commands in which people talk. With `COMPACTD_SHARED`, they use the shared daemon. The others read files and
-stored sessions, and end soon: each has a daemon of its own.
+"""Commands in which people talk. With `COMPACTD_SHARED`, they use the shared daemon. The others read files
+and stored sessions, and end soon: each has a daemon of its own.
 """
 
 

@@ -354,7 +354,7 @@ class Clients:
                 if session_id not in self._seats:
                     await self._host.sessions.close(session_id)
             except CompactdError as error:
-                # It was closed or deleted meanwhile, or its journal cannot be written, which its client knows.
+                # It was closed meanwhile, or its journal cannot be written, which its client knows.
                 _log.info("a session of a client that left was not closed: error %d", error.code)
             except Exception:
                 _log.exception("a session of a client that left was not closed")

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVE = ("serve", "--stdio")
-USAGE = (
-    "usage: compactd serve [--shared] [--frame-limit BYTES]\n"
-    "       compactd serve --listen [--socket PATH] [--idle-exit SECONDS] [--frame-limit BYTES]\n"
-)
+USAGE = "usage: compactd serve [--shared | --listen] [--socket PATH] [--idle-exit S] [--frame-limit BYTES]\n"
 BY_AGENTS = ("hook", "statusline")
 """Commands that an agent runs and waits for."""
 

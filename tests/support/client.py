@@ -50,6 +50,7 @@ def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
         **kept,
         "COMPACTD_HOME": str(home),
         "XDG_CONFIG_HOME": str(home.parent / "config"),
+        "COMPACTD_IDLE_EXIT": "0",
         **(more or {}),
     }
 

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from compactd.daemon.app import Daemon
+from compactd.daemon.app import Daemon, serve_alone
 from compactd.daemon.rpc.stdio import take_stdio
 
 
@@ -20,4 +20,4 @@ class ClockedDaemon(Daemon):
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(ClockedDaemon(dict(os.environ)).serve(take_stdio(), None)))
+    sys.exit(asyncio.run(serve_alone(ClockedDaemon(dict(os.environ)), take_stdio())))

@@ -73,7 +73,8 @@ class Shared:
         """Start the daemon, and wait until it listens."""
         if self.process is not None:
             self.process.__exit__()
-        command = (*self._prefix, *COMPACTD, "serve", "--listen", "--socket", str(self.path), *self._options)
+        command = (*self._prefix, *COMPACTD, "serve", "--listen", "--socket", str(self.path))
+        command += ("--idle-exit", "300", *self._options)
         self.process = Child(command, environment(self.home, self.env), "lines")
         until = time.monotonic() + PATIENCE_S
         while "listening at" not in self.process.log():

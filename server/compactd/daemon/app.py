@@ -446,7 +446,8 @@ class Daemon:
             await self._models.close()
 
 
-async def _serve_alone(daemon: Daemon, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
+async def serve_alone(daemon: Daemon, fds: tuple[int, int], frame_limit_bytes: int | None = None) -> int:
+    """Serve one client, then close the daemon. Return the exit code."""
     try:
         limit_bytes = FRAME_LIMIT_BYTES if frame_limit_bytes is None else frame_limit_bytes
         return await daemon.connect(fds, limit_bytes)[1]
@@ -465,7 +466,7 @@ def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
     daemon = set_up(dict(os.environ))
     for warning in daemon.warnings():
         _log.warning("%s", warning)
-    return asyncio.run(_serve_alone(daemon, fds, frame_limit_bytes))
+    return asyncio.run(serve_alone(daemon, fds, frame_limit_bytes))
 
 
 def set_up(environ: Mapping[str, str], *, is_shared: bool = False) -> Daemon:

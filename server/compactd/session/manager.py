@@ -332,12 +332,17 @@ class Sessions:
 
     # --- ending ---------------------------------------------------------------------------------------
 
-    async def close(self, session_id: str, reason: str = "closed") -> None:
+    async def close(
+        self, session_id: str, reason: str = "closed", *, may_close: Callable[[], bool] = lambda: True
+    ) -> None:
         """Close the session in this process. Stops a running prompt, cancels a running compaction, and waits
-        until all appended messages are on disk.
+        until all appended messages are on disk. `may_close` is asked in the request's turn; if it returns
+        false, the session stays open.
         """
         async with self._queue_of(session_id).transition():
             session = self.get(session_id)
+            if not may_close():
+                return
             if session.agent_loop is not None:
                 await session.agent_loop.abort()
             if session.operation is not None:

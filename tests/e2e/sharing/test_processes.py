@@ -100,6 +100,16 @@ def test_serve_can_use_the_shared_daemon(place: Place, command: tuple[str, ...])
         assert one.call("daemon/info")["pid"] == two.call("daemon/info")["pid"]
 
 
+def test_ctrl_c_ends_the_client_and_not_the_daemon(place: Place) -> None:
+    with place.client() as one, place.client() as two:
+        pid = two.call("daemon/info")["pid"]
+        # As a terminal does: the signal goes to the whole process group.
+        assert os.getpgid(pid) != os.getpgid(one.process.pid)
+        one.process.send_signal(signal.SIGINT)
+        assert one.process.wait(PATIENCE_S) in (130, -signal.SIGINT)
+        assert two.call("daemon/info")["pid"] == pid
+
+
 def test_serve_alone_starts_nothing(place: Place) -> None:
     with place.client(*SERVE) as one:
         info = one.call("daemon/info")

@@ -145,8 +145,9 @@ TABLE: Mapping[str, Row] = {
     "acp": Row("--model ollama/llama3.1", bare=(USAGE,), has_daemon=True),
     "mcp": Row("", waits=True),
     "serve": Row("", waits=True),
+    "attach": Row("", has_daemon=True),
 }
-BEFORE_CLICK = ("hook", "statusline", "serve")
+BEFORE_CLICK = ("hook", "statusline", "serve", "attach")
 """These read their options themselves, to start fast, and have no `--json`."""
 BAD_FILES = {"missing": USAGE, "directory": USAGE, "binary": FAILED, "empty": FAILED}
 

@@ -158,13 +158,12 @@ class SessionHandlers(HandlerGroup):
         An editor's command (`workspace/executeCommand`) closes a session only if no client has opened it.
         """
         clients, session_id = self._daemon.clients, params.session_id
-        session = self._sessions.get(session_id)
         client = acting.get()
-        seat = None if client is None else clients.seat(client, session_id)
-        if request.name == COMMAND and not (session.is_borrowed or (seat and seat.is_borrowed)):
-            return wire.Nothing()
-        if clients.stand_up(session_id, client):
-            await self._sessions.close(session_id)
+        if request.name == COMMAND:
+            seat = None if client is None else clients.seat(client, session_id)
+            if not (self._sessions.get(session_id).is_borrowed or (seat is not None and seat.is_borrowed)):
+                return wire.Nothing()
+        await self._sessions.close(session_id, may_close=lambda: clients.stand_up(session_id, client))
         return wire.Nothing()
 
     async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.DeleteResult:

@@ -153,9 +153,10 @@ def _start(path: Path, environ: Mapping[str, str]) -> socket.socket:
         (os.POSIX_SPAWN_DUP2, spare if theirs.fileno() == DAEMON_FD else theirs.fileno(), DAEMON_FD),
     ]
     try:
-        os.posix_spawn(sys.executable, command, dict(environ), file_actions=actions)
-    except OSError as error:
-        raise places.Unusable(f"{sys.executable} cannot be started: {error.strerror}") from None
+        # In a session of its own, so that Ctrl-C in this terminal does not end it.
+        os.posix_spawn(sys.executable, command, dict(environ), file_actions=actions, setsid=True)
+    except (OSError, NotImplementedError) as error:
+        raise places.Unusable(f"{sys.executable} cannot be started: {error}") from None
     finally:
         theirs.close()
         for fd in (log, null, spare):

@@ -350,14 +350,17 @@ class Clients:
         self.connected.remove(client)
         acting.set(client)
         for session_id in closing:
-            try:
-                if session_id not in self._seats:
-                    await self._host.sessions.close(session_id)
-            except CompactdError as error:
-                # It was closed meanwhile, or its journal cannot be written, which its client knows.
-                _log.info("a session of a client that left was not closed: error %d", error.code)
-            except Exception:
-                _log.exception("a session of a client that left was not closed")
+            await self._close_left(session_id)
+
+    async def _close_left(self, session_id: str) -> None:
+        """Close a session that no client has open, unless one has opened it meanwhile."""
+        try:
+            await self._host.sessions.close(session_id, may_close=lambda: session_id not in self._seats)
+        except CompactdError as error:
+            # It was closed meanwhile, or its journal cannot be written, which its client knows.
+            _log.info("a session of a client that left was not closed: error %d", error.code)
+        except Exception:
+            _log.exception("a session of a client that left was not closed")
 
     def _hand_over(self, session_id: str, client: Client) -> None:
         """Give a client's prompts to one that answers for it. If there is none in time, stop them."""

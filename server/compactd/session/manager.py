@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     from compactd.session.git.snapshots import GitTrees
     from compactd.session.snapshots import Snapshots
+
+T = TypeVar("T")
 
 Trees = Callable[[str], "GitTrees"]
 """A function that takes a session's id and returns the store of that session's snapshots."""
@@ -137,7 +140,7 @@ class Sessions:
         try:
             queue = self._queue_of(session_id)
             async with queue.transition():
-                return await self._start(session_id, want, queue)
+                return await _to_its_end(self._start(session_id, want, queue))
         except SessionCorrupt as damaged:
             damaged.data.update(session_id=session_id, path=self.store.file_of(session_id))
             raise
@@ -333,22 +336,26 @@ class Sessions:
     # --- ending ---------------------------------------------------------------------------------------
 
     async def close(
-        self, session_id: str, reason: str = "closed", *, may_close: Callable[[], bool] = lambda: True
-    ) -> None:
+        self, session_id: str, reason: str = "closed", *, is_kept: Callable[[], bool] = lambda: False
+    ) -> bool:
         """Close the session in this process. Stops a running prompt, cancels a running compaction, and waits
-        until all appended messages are on disk. `may_close` is asked in the request's turn; if it returns
-        false, the session stays open.
+        until all appended messages are on disk. If `is_kept` returns true when the close has its turn,
+        nothing happens. Return whether the session was closed.
         """
         async with self._queue_of(session_id).transition():
             session = self.get(session_id)
-            if not may_close():
-                return
-            if session.agent_loop is not None:
-                await session.agent_loop.abort()
-            if session.operation is not None:
-                await session.operation.cancel()
-            await self._close_journal(session)
-            session.emit(SessionClosed(reason=reason))
+            if is_kept():
+                return False
+            await _to_its_end(self._close(session, reason))
+            return True
+
+    async def _close(self, session: Session, reason: str) -> None:
+        if session.agent_loop is not None:
+            await session.agent_loop.abort()
+        if session.operation is not None:
+            await session.operation.cancel()
+        await self._close_journal(session)
+        session.emit(SessionClosed(reason=reason))
 
     async def close_all(self) -> None:
         """Close every session without sending events."""
@@ -387,7 +394,7 @@ class Sessions:
             session.require_idle()
         async with self._queue_of(session_id).transition():
             left = () if home is None else await self.world.in_worker(partial(left_outside, home, session_id))
-            await self._delete(session_id)
+            await _to_its_end(self._delete(session_id))
         return left
 
     async def _delete(self, session_id: str) -> None:
@@ -428,6 +435,22 @@ class Sessions:
                 one = Stored(session_id=session.id, size_bytes=size_bytes, updated_at=at, is_locked=True)
                 rows.append(_info_of(one, listed_of(session.state), session))
         return tuple(sorted(rows, key=lambda row: (-row.updated_at, row.session_id)))
+
+
+async def _to_its_end(work: Coroutine[object, object, T]) -> T:
+    """Wait for `work`, even if the caller is cancelled meanwhile; the cancellation is raised afterwards.
+
+    A session that is half opened or half closed would keep its lock.
+    """
+    task, interrupted = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            interrupted = error
+    if interrupted is not None and not task.cancelled() and task.exception() is None:
+        raise interrupted
+    return task.result()
 
 
 def _info_of(stored: Stored, listed: ListedSession, session: Session | None) -> SessionInfo:

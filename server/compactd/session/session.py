@@ -43,7 +43,7 @@ from compactd.core.models.observed import Observed, counting_window, observation
 from compactd.core.tokens.counting import Counter, message_tokens, system_tokens, tool_tokens
 from compactd.formats.files.journal_messages import decoder_of
 from compactd.models.tokenizers.counters import counter_for, is_loaded
-from compactd.protocol.errors import Detail, InvalidParams, SessionBusy, SessionLocked
+from compactd.protocol.errors import Detail, InvalidParams, SessionBusy, SessionLocked, SessionNotFound
 from compactd.protocol.messages import (
     NULL,
     Change,
@@ -53,6 +53,7 @@ from compactd.protocol.messages import (
     MessageAppended,
     Owner,
     SessionChanged,
+    SessionClosed,
     TokenUsage,
     Tool,
     TurnEnd,
@@ -258,6 +259,8 @@ class Session:
         self.persistent = persistent
         """False if the session is kept only in memory."""
         self.is_closed = False
+        self._is_silent = False
+        """True once `session_closed` was sent."""
         self.is_borrowed = False
         """True if an editor's command opened the session and will close it when the command ends."""
         self.snapshots: SnapshotTaker | None = None
@@ -465,8 +468,15 @@ class Session:
 
     def require_journal(self) -> Journal:
         """Return the journal to write. Raises `SessionLocked` if the session is open in this process only to
-        be read.
+        be read, and `SessionNotFound` if another client has closed it while the request waited for its turn.
         """
+        if self.is_closed:
+            raise SessionNotFound(
+                "This session was closed before the request could be handled: call session/start with its "
+                "session_id first.",
+                session_id=self.id,
+                exists=self.persistent,
+            )
         if self.journal is None:
             is_owned = self.following is not None and self.following.is_owned_now()
             raise SessionLocked(
@@ -624,7 +634,13 @@ class Session:
     # --- events ---------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        """Send `event` to the session's clients with this session's next sequence number."""
+        """Send `event` to the session's clients with this session's next sequence number. After
+        `session_closed`, nothing is sent: a stopped prompt may still be ending while the session is opened
+        again.
+        """
+        if self._is_silent:
+            return
+        self._is_silent = isinstance(event, SessionClosed)
         self.event_seq += 1
         self.host.emit(self.id, self.event_seq, event)
 

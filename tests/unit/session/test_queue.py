@@ -207,7 +207,7 @@ async def test_a_queue_is_kept_while_its_session_is_open_and_no_longer() -> None
     closing = [asyncio.ensure_future(sessions.close("s1")) for _ in range(2)]
     first, second = await asyncio.gather(*closing, return_exceptions=True)
 
-    assert first is None
+    assert first is True
     assert isinstance(second, SessionNotFound)
     assert queue.is_idle
     del started, again, queue, closing, first, second

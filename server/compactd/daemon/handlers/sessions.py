@@ -163,7 +163,7 @@ class SessionHandlers(HandlerGroup):
             seat = None if client is None else clients.seat(client, session_id)
             if not (self._sessions.get(session_id).is_borrowed or (seat is not None and seat.is_borrowed)):
                 return wire.Nothing()
-        await self._sessions.close(session_id, may_close=lambda: clients.stand_up(session_id, client))
+        await self._sessions.close(session_id, is_kept=lambda: not clients.stand_up(session_id, client))
         return wire.Nothing()
 
     async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.DeleteResult:

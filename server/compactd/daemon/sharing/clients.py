@@ -355,7 +355,7 @@ class Clients:
     async def _close_left(self, session_id: str) -> None:
         """Close a session that no client has open, unless one has opened it meanwhile."""
         try:
-            await self._host.sessions.close(session_id, may_close=lambda: session_id not in self._seats)
+            await self._host.sessions.close(session_id, is_kept=lambda: session_id in self._seats)
         except CompactdError as error:
             # It was closed meanwhile, or its journal cannot be written, which its client knows.
             _log.info("a session of a client that left was not closed: error %d", error.code)

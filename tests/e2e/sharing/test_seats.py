@@ -45,7 +45,7 @@ def test_the_session_keeps_its_own_values(shared: Shared) -> None:
     state = two.call("agent/state", session_id="s")
     assert state["compaction"]["settings"]["keep_recent_tokens"]["value"] == 4_000
     assert state["tools"] == ["look"]
-    # Whoever wants it for all says so.
+    # A client that wants it for all says so.
     two.call("model/set", session_id="s", model="anthropic/claude-sonnet-4-5")
     assert one.event("model_changed").value["params"]["model"] == "anthropic/claude-sonnet-4-5"
 
@@ -103,6 +103,18 @@ def test_a_client_that_leaves_closes_what_only_it_had_open(shared: Shared) -> No
     rows = {row["session_id"]: row["open"] for row in two.call("session/list")["sessions"]}
     assert rows == {"s": True, "own": False}
     two.call("session/append", session_id="s", messages=[user(5)])
+
+
+def test_an_imported_session_is_open_as_long_as_its_client_stays(shared: Shared) -> None:
+    one, two = shared.attach(), shared.attach()
+    content = {"messages": [{"role": "user", "content": "Hello."}]}
+    session_id = one.call("session/import", content=content)["session_id"]
+    one.call("session/append", session_id=session_id, messages=[user(5)])
+    one.event("message_appended")
+    one.stop()
+
+    (row,) = two.call("session/list")["sessions"]
+    assert (row["open"], row["message_count"]) == (False, 2)
 
 
 def test_a_session_that_others_have_open_is_not_deleted(shared: Shared) -> None:

@@ -64,13 +64,21 @@ class FileHandlers(HandlerGroup):
                 loop.call_soon_threadsafe(request.progress, fraction, phase)
 
         source = _content(params.content) if params.path is None else params.path
-        if params.session_id is not None:
+        clients, home = self._daemon.clients, self._daemon.home
+        if params.session_id is None:
+            result = await import_session(self._sessions, source, params.format, tell, home)
+        else:
             from compactd.session.import_update import update_session
 
-            return await update_session(
-                self._sessions, source, params.format, tell, self._daemon.home, params.session_id
-            )
-        return await import_session(self._sessions, source, params.format, tell, self._daemon.home)
+            try:
+                result = await update_session(
+                    self._sessions, source, params.format, tell, home, params.session_id
+                )
+            except BaseException:
+                clients.close_soon(params.session_id)
+                raise
+        clients.seat_importer(result.session_id)
+        return result
 
     async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:
         """Write a session in another format, to a file or into the result.

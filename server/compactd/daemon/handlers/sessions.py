@@ -37,10 +37,7 @@ class SessionHandlers(HandlerGroup):
         try:
             started = await self._start(params, session_id, is_guest, is_borrowed)
         except BaseException:
-            if before is not None:
-                clients.sit_down(session_id, before)
-            else:
-                clients.stand_up(session_id, acting.get())
+            clients.undo_sit_down(session_id, before)
             raise
         # If the session was just being closed for another client, that took the seat.
         clients.sit_down(session_id, seat)
@@ -163,7 +160,7 @@ class SessionHandlers(HandlerGroup):
             seat = None if client is None else clients.seat(client, session_id)
             if not (self._sessions.get(session_id).is_borrowed or (seat is not None and seat.is_borrowed)):
                 return wire.Nothing()
-        await self._sessions.close(session_id, is_kept=lambda: not clients.stand_up(session_id, client))
+        await clients.close(session_id)
         return wire.Nothing()
 
     async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.DeleteResult:

@@ -101,6 +101,13 @@ class Seat(Struct):
     """Whether an editor's command opened the session for its own use."""
 
 
+class Place(Struct, frozen=True):
+    """What a client had of a session before it asked to open it."""
+
+    seat: Seat | None = None
+    is_subscribed: bool = False
+
+
 class Client:
     """One connected client. It is the `Service` of its connection: it passes calls on to the daemon, and
     notes for whom the daemon works.
@@ -229,8 +236,9 @@ class Clients:
         self._subscribed: dict[str, dict[Client, None]] = {}
         """By session id, the clients that get its events."""
         self._logs: dict[str, EventLog] = {}
-        self._arrivals: dict[str, set[asyncio.Future[None]]] = {}
-        """By session id, what waits for a client that answers."""
+        self._arrivals: dict[str, dict[asyncio.Future[None], None]] = {}
+        """By session id, what waits for a client that answers, oldest first."""
+        self._closing: set[asyncio.Task[None]] = set()
 
     def add(self) -> Client:
         """Return a new client, which is not connected yet."""
@@ -266,21 +274,21 @@ class Clients:
         own = (session_id for session_id, seats in self._seats.items() if set(seats) == {client})
         return [opened[session_id] for session_id in own if session_id in opened]
 
-    def sit_down(self, session_id: str, seat: Seat, name: str | None = None) -> Seat | None:
-        """Note that the acting client opens a session, and gets its events. Return its seat before, or None.
-        `name`: what it calls itself.
+    def sit_down(self, session_id: str, seat: Seat, name: str | None = None) -> Place:
+        """Note that the acting client opens a session, and gets its events. Return what it had of the session
+        before, for `undo_sit_down`. `name`: what it calls itself.
 
         Prompts of a client with the same name that has left are its own from now on.
         """
         client = acting.get()
         if not isinstance(client, Client):
-            return None
-        seats = self._seats.setdefault(session_id, {})
-        before = seats.get(client)
+            return Place()
+        seats, hearing = self._seats.setdefault(session_id, {}), self._subscribed.setdefault(session_id, {})
+        before = Place(seats.get(client), client in hearing)
         if name is not None:
             client.names[session_id] = name
         seats[client] = seat
-        self._subscribed.setdefault(session_id, {})[client] = None
+        hearing[client] = None
         session = self._host.open_sessions.get(session_id)
         if session is not None:
             for turn_id, owner in session.prompters.items():
@@ -288,6 +296,30 @@ class Clients:
                     session.prompters[turn_id] = client
         self._announce(session_id)
         return before
+
+    def seat_importer(self, session_id: str) -> None:
+        """Note that the acting client has a session open that it has just imported, unless others have."""
+        if session_id in self._host.open_sessions and not self._seats.get(session_id):
+            self.sit_down(session_id, Seat())
+
+    def undo_sit_down(self, session_id: str, before: Place) -> None:
+        """Undo `sit_down`, because opening the session failed or was cancelled. A session that is open and
+        that no client of a shared daemon has open is closed soon.
+        """
+        client, is_open = acting.get(), session_id in self._host.open_sessions
+        if not isinstance(client, Client):
+            return
+        if is_open and before.seat is not None:
+            self._seats.setdefault(session_id, {})[client] = before.seat
+            if not before.is_subscribed:
+                self._subscribed.get(session_id, {}).pop(client, None)
+            self.note_hooks(session_id)
+            return
+        self._subscribed.get(session_id, {}).pop(client, None)
+        if self.stand_up(session_id, client) and is_open:
+            self.close_soon(session_id)
+        elif is_open and before.is_subscribed:
+            self._subscribed.setdefault(session_id, {})[client] = None
 
     def stand_up(self, session_id: str, client: ClientRef | None) -> bool:
         """Note that a client closes a session. Return true if no client has it open any more."""
@@ -304,6 +336,20 @@ class Clients:
             # Another client's settings count from now on.
             self._host.refresh_session(session_id)
         return False
+
+    async def close(self, session_id: str) -> None:
+        """Note that the acting client closes a session, and close it if no other client has it open, or has
+        asked for it meanwhile.
+        """
+        client = acting.get()
+        await self._host.sessions.close(session_id, is_kept=lambda: not self.stand_up(session_id, client))
+
+    def close_soon(self, session_id: str) -> None:
+        """In a shared daemon: close a session, unless a client has it open, without waiting for it."""
+        if self.is_shared:
+            closing = asyncio.ensure_future(self._close_unused(session_id))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def require_alone(self, session_id: str) -> None:
         """Raise `SessionLocked` if another client than the acting one has a session open."""
@@ -345,14 +391,15 @@ class Clients:
         for session_id in self.sessions_of(client):
             if self.stand_up(session_id, client):
                 closing.append(session_id)
-            else:
-                self._hand_over(session_id, client)
+        for session_id in self._seats:
+            # Also in sessions that it has closed: others may have them open.
+            self._hand_over(session_id, client)
         self.connected.remove(client)
         acting.set(client)
         for session_id in closing:
-            await self._close_left(session_id)
+            await self._close_unused(session_id)
 
-    async def _close_left(self, session_id: str) -> None:
+    async def _close_unused(self, session_id: str) -> None:
         """Close a session that no client has open, unless one has opened it meanwhile."""
         try:
             await self._host.sessions.close(session_id, is_kept=lambda: session_id in self._seats)
@@ -387,10 +434,16 @@ class Clients:
         return next(same, next(answering, None))
 
     def _give_up(self, session: Session, turn_id: str) -> None:
-        """Stop a prompt if its client is still away."""
+        """Stop a prompt if its client is still away. If the prompt still waits in the queue, look again
+        later: it may begin when its client has been away for long.
+        """
         owner, loop = session.prompters.get(turn_id), session.agent_loop
-        if owner is not None and not owner.is_connected and loop is not None and loop.turn_id == turn_id:
+        if owner is None or owner.is_connected or loop is None or session.is_closed:
+            return
+        if loop.turn_id == turn_id:
             loop.stop()
+        else:
+            asyncio.get_running_loop().call_later(self._grace_s, self._give_up, session, turn_id)
 
     # --- events -----------------------------------------------------------------------------------------
 
@@ -404,7 +457,9 @@ class Clients:
         log = self._logs.get(session_id)
         if log is None:
             log = self._logs[session_id] = EventLog()
-        told = LoggedMessage(event.entry_id, event.client) if isinstance(event, MessageAppended) else None
+        told = None
+        if isinstance(event, MessageAppended):
+            told = LoggedMessage(event.entry_id, event.client, event.turn_id)
         log.add(seq, body, told)
         droppable = isinstance(event, DROPPABLE)
         for one in self._hearing(session_id):
@@ -430,7 +485,7 @@ class Clients:
         if running is None:
             return  # another process compacts
         for client in self._hearing(session_id):
-            # Whoever asked with a progress token shows it already.
+            # A client that asked with a progress token shows it already.
             if not (running.is_shown and client is acting.get()):
                 client.connection.editor.show_compaction(session_id, event)
 
@@ -510,14 +565,14 @@ class Clients:
     async def _wait_for_arrival(self, session_id: str, timeout_s: float) -> bool:
         """Wait until a client opens a session. Return false if none does in time."""
         arrival = asyncio.get_running_loop().create_future()
-        waiting = self._arrivals.setdefault(session_id, set())
-        waiting.add(arrival)
+        waiting = self._arrivals.setdefault(session_id, {})
+        waiting[arrival] = None
         try:
             await asyncio.wait_for(arrival, timeout_s)
         except TimeoutError:
             return False
         finally:
-            waiting.discard(arrival)
+            waiting.pop(arrival, None)
             if not waiting:
                 self._arrivals.pop(session_id, None)
         return True
@@ -541,5 +596,7 @@ def _message_again(session: Session, seq: int, told: LoggedMessage) -> bytes | N
     item = session.state.originals.get(told.entry_id)
     if item is None:
         return None
-    event = MessageAppended(entry_id=told.entry_id, role=item.message.role, client=told.client)
+    event = MessageAppended(
+        entry_id=told.entry_id, role=item.message.role, client=told.client, turn_id=told.turn_id
+    )
     return event_body(session.id, seq, event, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from compactd.core.history.entries import EntryId
 
@@ -18,6 +18,7 @@ class LoggedMessage(Struct, frozen=True):
 
     entry_id: EntryId
     client: str | None
+    turn_id: str | UnsetType = UNSET
 
 
 class _Logged(Struct, frozen=True):

@@ -22,6 +22,7 @@ from msgspec import Struct
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "server" / "compactd"
 SIMULATION = "simulation"
+SHARING = "simulation of several clients"
 PATIENCE_S = 240
 QUICK_S = 20
 
@@ -35,7 +36,7 @@ class Break(Struct, frozen=True):
     old: str
     new: str
     found_by: str = SIMULATION
-    """The simulation, or a file below tests."""
+    """One of the two simulations, or a file below tests."""
     is_slow: bool = False
     """Needs longer than `QUICK_S` to be found."""
 
@@ -1001,6 +1002,160 @@ BREAKS = (
         "Appended | Compacted | Pruned)]",
         "properties/test_reduced_outputs.py",
     ),
+    Break(
+        "a client gets the events of sessions that it has closed",
+        "daemon/sharing/clients.py",
+        "        if isinstance(client, Client):\n"
+        "            self._subscribed.get(session_id, {}).pop(client, None)\n"
+        "        self.note_hooks(session_id)\n"
+        "        return False\n",
+        "        self.note_hooks(session_id)\n        return False\n",
+        SHARING,
+    ),
+    Break(
+        "a client gets the events of every session",
+        "daemon/sharing/clients.py",
+        "        if not self.is_shared:\n            return self.connected\n        return tuple",
+        "        if self.is_shared:\n            return self.connected\n        return tuple",
+        SHARING,
+    ),
+    Break(
+        "a session stays open after its last client",
+        "daemon/sharing/clients.py",
+        "        for session_id in closing:\n            await self._close_unused(session_id)\n",
+        "        for _ in closing:\n            pass\n",
+        SHARING,
+    ),
+    Break(
+        "a session is closed although a client has just asked for it",
+        "daemon/sharing/clients.py",
+        "            await self._host.sessions.close(session_id, is_kept=lambda: session_id in self._seats)\n"
+        "\n",
+        "            await self._host.sessions.close(session_id)\n\n",
+        SHARING,
+    ),
+    Break(
+        "the tools of a prompt run at another client than its own",
+        "daemon/sharing/clients.py",
+        "first if isinstance(first, Client) and first.is_connected else self._heir",
+        "self._heir",
+        SHARING,
+    ),
+    Break(
+        "any client answers for one that has left",
+        "daemon/sharing/clients.py",
+        "        answering = (one for one, seat in seated if seat.answers)\n",
+        "        answering = (one for one, seat in seated)\n",
+        SHARING,
+    ),
+    Break(
+        "a prompt whose client has left is never given up",
+        "daemon/sharing/clients.py",
+        "        if owner is None or owner.is_connected or loop is None or session.is_closed:\n",
+        "        if True:\n",
+        SHARING,
+    ),
+    Break(
+        "a prompt that waited in the queue is not given up",
+        "daemon/sharing/clients.py",
+        "        else:\n"
+        "            asyncio.get_running_loop().call_later(self._grace_s, self._give_up, session, turn_id)\n"
+        "\n"
+        "    # --- events",
+        "\n    # --- events",
+        SHARING,
+    ),
+    Break(
+        "a slow reader is not told that it gets no more",
+        "daemon/sharing/clients.py",
+        "                one.connection.out.notify_body(event_body(session_id, seq, dropped, None))\n",
+        "                _ = dropped\n",
+        SHARING,
+    ),
+    Break(
+        "a slow reader loses events that are no deltas",
+        "daemon/sharing/clients.py",
+        "            if droppable:\n                return True\n",
+        "            if out.unsent_bytes:\n                return True\n",
+        SHARING,
+    ),
+    Break(
+        "a subscriber gets the events before its answer",
+        "daemon/sharing/clients.py",
+        "        request.after(send)\n",
+        "        send()\n",
+        SHARING,
+    ),
+    Break(
+        "what a subscriber missed is counted wrong",
+        "daemon/sharing/clients.py",
+        "        return last - since - len(bodies)\n",
+        "        return last - since\n",
+        SHARING,
+    ),
+    Break(
+        "numbers of a daemon that has ended are not recognised",
+        "daemon/sharing/clients.py",
+        "        if since > last:\n            return None\n",
+        "        if since > last:\n            return 0\n",
+        SHARING,
+    ),
+    Break(
+        "a failed opening keeps its client's seat",
+        "daemon/handlers/sessions.py",
+        "            clients.undo_sit_down(session_id, before)\n            raise\n",
+        "            raise\n",
+        SHARING,
+    ),
+    Break(
+        "the prompts of a client that closed its session first are handed over to nobody",
+        "daemon/sharing/clients.py",
+        "        for session_id in self._seats:\n            # Also",
+        "        for session_id in self.sessions_of(client):\n            # Also",
+        SHARING,
+    ),
+    Break(
+        "the log gives the event that the client has",
+        "daemon/sharing/event_log.py",
+        "for one in self._recent if one.seq > seq",
+        "for one in self._recent if one.seq >= seq",
+        SHARING,
+    ),
+    Break(
+        "old messages are forgotten with the other events",
+        "daemon/sharing/event_log.py",
+        "            if oldest.message is not None:\n",
+        "            if False:\n",
+        SHARING,
+    ),
+    Break(
+        "an old message comes again without its turn",
+        "daemon/sharing/clients.py",
+        ", client=told.client, turn_id=told.turn_id\n",
+        ", client=told.client\n",
+        SHARING,
+    ),
+    Break(
+        "the log keeps the events of a closed session",
+        "daemon/sharing/clients.py",
+        "            self._logs.pop(session_id, None)\n            self._subscribed",
+        "            self._subscribed",
+        SHARING,
+    ),
+    Break(
+        "a session that is half closed keeps its lock",
+        "session/manager.py",
+        "        except asyncio.CancelledError as error:\n            interrupted = error\n",
+        "        except asyncio.CancelledError:\n            raise\n",
+        SHARING,
+    ),
+    Break(
+        "a closed session takes prompts",
+        "session/session.py",
+        "        if self.is_closed:\n            raise SessionNotFound(",
+        "        if False:\n            raise SessionNotFound(",
+        SHARING,
+    ),
 )
 """The first twelve are those that every suite of a daemon like this one has to find."""
 
@@ -1022,8 +1177,9 @@ def found(one: Break, seed: int) -> tuple[str, float]:
     with tempfile.TemporaryDirectory() as named:
         folder = Path(named)
         broken_copy(one, folder)
-        if one.found_by == SIMULATION:
+        if one.found_by in (SIMULATION, SHARING):
             command = ["tests.faults.simulation", "--seed", str(seed), "--minutes", str(PATIENCE_S / 60)]
+            command += ["--sharing", "--history", "1000"] if one.found_by == SHARING else []
         else:
             whole = ("-m", "not system and not editor", "--hypothesis-profile=nightly")
             file = str(ROOT / "tests" / one.found_by)

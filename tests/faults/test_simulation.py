@@ -14,9 +14,10 @@ from random import Random
 import pytest
 
 from compactd.storage import files
-from tests.faults.simulation.history import Failed, History, collect
+from tests.faults.simulation.history import Failed, History
 from tests.faults.simulation.machine import Machine
 from tests.faults.simulation.platter import Platter
+from tests.faults.simulation.sharing.history import SharedHistory, bury
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +25,7 @@ def _dead_coroutines() -> Iterator[None]:
     """Silence the warnings about coroutines that dead daemons leave."""
     before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     yield
-    collect()
+    bury()
     sys.unraisablehook = before
 
 
@@ -57,6 +58,36 @@ def test_a_history_that_loses_something_fails_at_a_step_that_it_names() -> None:
         history.play()
 
     assert failed.value.step > 300
+    assert f"seed 11, step {failed.value.step}" in str(failed.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_history_of_shared_daemons_is_clean(seed: int) -> None:
+    played = SharedHistory(seed, 250).play()
+
+    assert played.steps >= 250
+    assert played.messages > 100
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_seed_of_shared_daemons_plays_again_alike() -> None:
+    first, again = SharedHistory(11, 300), SharedHistory(11, 300)
+
+    assert first.play() == again.play()
+    assert first.digest == again.digest
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_message_that_a_shared_session_does_not_have_fails_its_history() -> None:
+    history = SharedHistory(11, 100)
+    history.play()
+    history._sessions["s1"].said["e1"] = b"never"
+    history._most_steps = 2_000
+
+    with pytest.raises(Failed) as failed:
+        history.play()
+
     assert f"seed 11, step {failed.value.step}" in str(failed.value)
 
 

@@ -54,12 +54,28 @@ def module(name: str, *arguments: object) -> tuple[int, str]:
 
 def simulated(seed: int, minutes: float) -> Row:
     """Run sessions on the simulated disk."""
-    code, out = module("tests.faults.simulation", "--seed", seed, "--minutes", minutes)
+    return _simulated(
+        seed, minutes, "simulated histories: kills, power cuts, refusals of the disk at any call"
+    )
+
+
+def shared(seed: int, minutes: float) -> Row:
+    """Run shared daemons with several clients."""
+    return _simulated(
+        seed,
+        minutes,
+        "simulated clients of shared daemons: they leave, read slowly, cancel; the daemon dies",
+        "--sharing",
+    )
+
+
+def _simulated(seed: int, minutes: float, fault: str, *options: str) -> Row:
+    code, out = module("tests.faults.simulation", "--seed", seed, "--minutes", minutes, *options)
     clean = re.search(r"^([\d,]+) steps, all seeds below (\d+) clean", out, re.MULTILINE)
     failed = re.search(r"^seed (\d+), step (\d+)", out, re.MULTILINE)
     after = int(clean[2]) if clean else int(failed[1]) + 1 if failed else seed
     return Row(
-        fault="simulated histories: kills, power cuts, refusals of the disk at any call",
+        fault=fault,
         times=int(clean[1].replace(",", "")) if clean else 0,
         unit="steps",
         lost=int(code != 0),
@@ -189,7 +205,7 @@ def classified(seed: int, minutes: float) -> Row:
 
 
 PARTS: dict[str, tuple[tuple[Run, float], ...]] = {
-    "faults": ((simulated, 0.4), (killed, 0.2), (damaged, 0.1), (starved, 0.1), (broken, 0.2)),
+    "faults": ((simulated, 0.3), (shared, 0.1), (killed, 0.2), (damaged, 0.1), (starved, 0.1), (broken, 0.2)),
     "attacks": ((attacked, 1.0),),
     "fuzz": ((fuzzed, 0.7), (classified, 0.3)),
 }

@@ -1,0 +1,1 @@
+"""Several simulated clients on the real shared daemon. A seed decides everything."""

@@ -85,7 +85,11 @@ def _served(options: list[str]) -> int:
             "compactd serve: waiting for JSON-RPC messages on standard input. End it with Ctrl-D or Ctrl-C.\n"
         )
     fds = take_stdio()
-    if asked.is_shared and (code := _attached(fds, asked, is_required=False)) is not None:
+    if (
+        asked.is_shared
+        and not asked.listens
+        and (code := _attached(fds, asked, is_required=False)) is not None
+    ):
         return code
     from compactd.daemon.core_dumps import forbid_core_dumps
 

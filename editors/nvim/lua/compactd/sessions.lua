@@ -184,6 +184,16 @@ local ACTS = {
     session.compacting = nil -- the one of a program that ended has no end
     stale[session.id] = true
   end,
+  events_dropped = function(session)
+    -- More was said than this editor read: what is stored is read again.
+    daemon.request("session/subscribe", { session_id = session.id }, function(failure, result)
+      if not failure then
+        session.seq = result.seq
+        M.refresh(session.id)
+        hand_on(session.id, { session_id = session.id, type = "resumed" })
+      end
+    end)
+  end,
   session_closed = function(session, event)
     if event.reason == "deleted" then
       local said = ("%s was deleted by another program"):format(text.line(session.title, 40))
@@ -274,7 +284,8 @@ local function keep(result)
   fire("CompactdSession", { session_id = result.session_id, resumed = result.resumed })
 end
 
-local CLIENT = { name = "compactd.nvim", version = require("compactd").VERSION }
+--- Who this client is. Other clients of a shared daemon show the name.
+M.CLIENT = { name = "compactd.nvim", version = require("compactd").VERSION }
 
 --- What changes a session: its lock is taken before.
 local WRITES = {
@@ -305,7 +316,7 @@ function M.take(id, callback)
   if session == nil or not session.read_only then
     return callback(nil)
   end
-  daemon.request("session/start", { session_id = id, client = CLIENT }, function(failure, result)
+  daemon.request("session/start", { session_id = id, client = M.CLIENT }, function(failure, result)
     if failure then
       return callback(failure)
     end
@@ -353,7 +364,7 @@ function M.start(given, callback)
     session_id = given.session_id,
     title = given.session_id == nil and given.title or nil,
     read_only = given.session_id ~= nil and not given.writes or nil,
-    client = CLIENT,
+    client = M.CLIENT,
   }
   if given.session_id == nil then
     params.model = config.values.model
@@ -394,7 +405,7 @@ local function resume(how)
   local left, lost = #ids, {}
   for _, id in ipairs(ids) do
     local before = M.open[id]
-    local params = { session_id = id, read_only = before.read_only or nil, client = CLIENT }
+    local params = { session_id = id, read_only = before.read_only or nil, client = M.CLIENT }
     daemon.request("session/start", params, function(failure, result)
       left = left - 1
       if failure and failure.code == daemon.GONE then

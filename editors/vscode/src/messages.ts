@@ -52,6 +52,10 @@ export interface Line {
   readonly id: string;
   readonly role: "user" | "assistant" | "thinking" | "tool" | "note" | "error" | "rule";
   readonly text: string;
+  /** Who says it, where that is not plain from the role. */
+  readonly who?: string;
+  /** Small words behind the line of a compaction. */
+  readonly mark?: string;
 }
 
 /** A tool that the person must allow. */
@@ -78,9 +82,13 @@ export interface ChatHead {
 export type ToChat =
   | { readonly type: "head"; readonly head: ChatHead }
   | { readonly type: "lines"; readonly lines: readonly Line[]; readonly earlier: number }
+  /** A line for the end; one of the same id that is there goes away. */
   | { readonly type: "line"; readonly line: Line }
+  | { readonly type: "gone"; readonly id: string }
+  | { readonly type: "mark"; readonly id: string; readonly mark: string }
   | { readonly type: "delta"; readonly thinking: string; readonly text: string }
-  | { readonly type: "end"; readonly line: Line | null }
+  /** The end of what streams in: the whole of it takes its place, or it stays as it is, or goes. */
+  | { readonly type: "end"; readonly line: Line | null; readonly stays: boolean }
   | { readonly type: "ask"; readonly asked: Asked }
   | { readonly type: "asked"; readonly call: string; readonly answer: string };
 
@@ -165,8 +173,10 @@ export const CHAT_SHAPES: Shapes<ToChat["type"]> = {
   head: { head: "object" },
   lines: { lines: "object", earlier: "number" },
   line: { line: "object" },
+  gone: { id: "string" },
+  mark: { id: "string", mark: "string" },
   delta: { thinking: "string", text: "string" },
-  end: { line: "object" },
+  end: { line: "object", stays: "boolean" },
   ask: { asked: "object" },
   asked: { call: "string", answer: "string" },
 };

@@ -65,7 +65,9 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
         if (event.type === "session_closed" && event.reason === "deleted") this.dispose();
         else this.hear(event);
       }),
-      house.daemon.onReturned(() => this.returned()),
+      house.sessions.onReread((reread) => {
+        if (reread.id === id) this.returned(reread.isNew);
+      }),
     ];
     this.panel.onDidDispose(() => {
       this.dispose();
@@ -93,8 +95,8 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
   protected abstract headOf(status: Status, title: string): To;
   /** An event of this session. */
   protected abstract hear(event: AgentEvent): void;
-  /** The daemon died and is there again. */
-  protected abstract returned(): void;
+  /** What is shown has to be read again: events were missed, or the daemon is a new one (`isNew`). */
+  protected abstract returned(isNew: boolean): void;
   /** Tells the person, on the page. */
   protected abstract tell(problem: string): void;
   /** The page is there and hears what it is told from now on. */

@@ -33,6 +33,15 @@ const WRITES: ReadonlySet<keyof Requests> = new Set<keyof Requests>([
   "turn/error",
 ]);
 
+/** What this client calls itself. Other clients of a shared daemon show it. */
+export const CLIENT = "compactd for VS Code";
+
+/** A session of which events were missed; `isNew`: because a new daemon serves it. */
+export interface Reread {
+  readonly id: string;
+  readonly isNew: boolean;
+}
+
 export class Sessions implements vscode.Disposable {
   private readonly open = new Map<string, Status>();
   private readonly opening = new Map<string, Promise<Status>>();
@@ -40,10 +49,13 @@ export class Sessions implements vscode.Disposable {
   private readonly changes = new vscode.EventEmitter<void>();
   private readonly heard = new vscode.EventEmitter<AgentEvent>();
   private readonly listed = new vscode.EventEmitter<void>();
+  private readonly rereads = new vscode.EventEmitter<Reread>();
   /** What is shown of some session is another thing; at most twenty times a second. */
   readonly onChange = this.changes.event;
   /** Every event of an open session, in its order. */
   readonly onEvent = this.heard.event;
+  /** What is shown of a session has to be read again. */
+  readonly onReread = this.rereads.event;
   /** The list of sessions is another one. */
   readonly onList = this.listed.event;
   private readonly showing = new Coalescer(() => this.changes.fire(), SHOWN_MS);
@@ -182,11 +194,11 @@ export class Sessions implements vscode.Disposable {
 
   dispose(): void {
     for (const each of this.subscriptions) each.dispose();
-    for (const each of [this.changes, this.heard, this.listed, this.showing, this.asking]) each.dispose();
+    for (const each of [this.changes, this.heard, this.listed, this.rereads, this.showing, this.asking]) each.dispose();
   }
 
   private ask(params: StartParams): Promise<StartResult> {
-    return this.daemon.request("session/start", { ...params, client: { name: "compactd for VS Code", version: VERSION } });
+    return this.daemon.request("session/start", { ...params, client: { name: CLIENT, version: VERSION } });
   }
 
   private took(status: Status, warnings: readonly string[]): Status {
@@ -210,6 +222,7 @@ export class Sessions implements vscode.Disposable {
       this.heard.fire(event);
       return;
     }
+    if (event.type === "events_dropped") void this.subscribe(event.session_id);
     const next = after(status, event);
     this.open.set(event.session_id, next);
     if (isTelling(event) || hasGap(status, event)) {
@@ -233,12 +246,24 @@ export class Sessions implements vscode.Disposable {
     }
   }
 
+  /** After more events came than this window read: what is stored is read again. */
+  private async subscribe(id: string): Promise<void> {
+    try {
+      await this.daemon.request("session/subscribe", { session_id: id });
+      await this.refresh(id);
+      this.rereads.fire({ id, isNew: false });
+    } catch (error) {
+      this.daemon.log.error(`events of session ${id} are missing: ${words(error)}`);
+    }
+  }
+
   /** After the daemon died: its store has the sessions, each opened to look or to write as before. Told once, in the status line. */
   private async reopen(): Promise<void> {
     let lost = 0;
     for (const { id, readOnly } of [...this.open.values()]) {
       try {
         await this.start({ session_id: id, read_only: readOnly });
+        this.rereads.fire({ id, isNew: true });
       } catch (error) {
         this.daemon.log.error(`session ${id} could not be opened again: ${words(error)}`);
         if (codeOf(error) === ErrorCode.SessionNotFound) this.dropped(id);

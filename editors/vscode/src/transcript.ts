@@ -5,20 +5,26 @@ import { brief, count, plain, plural } from "./plain.ts";
 import type { CompactionResult, HistoryEntry } from "./protocol.ts";
 import { callLine, partsOf, roleOf } from "./said.ts";
 
-/** The lines of some entries, oldest first. */
-export function linesOf(entries: readonly HistoryEntry[]): Line[] {
+export const NO_LONGER = "no longer in force";
+
+/** The lines of some entries, oldest first. `authors`: by entry, the other client that sent it. */
+export function linesOf(entries: readonly HistoryEntry[], authors: ReadonlyMap<string, string> = new Map()): Line[] {
   return entries.flatMap((entry) => {
-    if (entry.kind === "compaction" && entry.compaction) return [ruleOf(entry.entry_id, entry.compaction)];
-    return entry.kind === "message" ? messageLines(entry.entry_id, entry) : [];
+    if (entry.kind === "compaction" && entry.compaction) return [ruleOf(entry.entry_id, entry.compaction, entry.in_context ? "" : NO_LONGER)];
+    if (entry.kind !== "message") return [];
+    const author = authors.get(entry.entry_id);
+    const lines = messageLines(entry.entry_id, entry);
+    return author === undefined ? lines : lines.map((line) => (line.role === "user" ? { ...line, who: `You (${author})` } : line));
   });
 }
 
 /** A compaction as a quiet rule across the conversation. */
-export function ruleOf(id: string, done: CompactionResult): Line {
+export function ruleOf(id: string, done: CompactionResult, mark = ""): Line {
   const kept = done.retention ? ` · kept ${Math.round(100 * done.retention.score)} % of the repeated details` : "";
   return {
     id,
     role: "rule",
+    ...(mark === "" ? {} : { mark }),
     text: `compacted ${plural(done.messages_removed, "message")} · ${brief(done.tokens_before)} → ${brief(done.tokens_after)}${kept}`,
   };
 }

@@ -22,6 +22,8 @@ const stopButton = button("Stop", () => send({ type: "do", what: "stop" }));
 let writing: { element: HTMLElement; answer: GrowingMarkdown | null; fresh: string } | null = null;
 let drawsSoon = false;
 const asks = new Map<string, HTMLElement>();
+/** By id, the lines that may be moved or marked. */
+const lines = new Map<string, HTMLElement>();
 const acts = { copy: (text: string) => send({ type: "copy", text }), open: (href: string) => send({ type: "link", href }) };
 
 const send = connected<FromChat, ToChat>(CHAT_SHAPES, take);
@@ -33,17 +35,26 @@ function take(message: ToChat): void {
       showHead(message.head);
       break;
     case "lines":
-      log.replaceChildren(...earlierButton(message.earlier), ...message.lines.map(lineElement));
+      lines.clear();
+      // Questions that wait for the person stay.
+      log.replaceChildren(...earlierButton(message.earlier), ...message.lines.map(lineElement), ...asks.values());
       writing = null;
       break;
     case "line":
+      lines.get(message.line.id)?.remove();
       log.append(lineElement(message.line));
+      break;
+    case "gone":
+      lines.get(message.id)?.remove();
+      break;
+    case "mark":
+      lines.get(message.id)?.querySelector(".mark")?.replaceChildren(message.mark);
       break;
     case "delta":
       wrote(message.thinking, message.text);
       return;
     case "end":
-      ended(message.line);
+      ended(message.line, message.stays);
       break;
     case "ask":
       log.append(askElement(message.asked));
@@ -108,29 +119,35 @@ function grow(element: HTMLElement, fresh: string): void {
   });
 }
 
-function ended(line: Line | null): void {
+function ended(line: Line | null, stays: boolean): void {
   const made = line === null ? null : lineElement(line);
   if (writing !== null) {
     if (made) writing.element.replaceWith(made);
-    else if (writing.answer === null) writing.element.remove();
+    else if (writing.answer === null || !stays) writing.element.remove();
     else writing.element.classList.remove("writing");
   } else if (made) log.append(made);
   writing = null;
 }
 
 function lineElement(line: Line): HTMLElement {
+  const made = elementOf(line);
+  lines.set(line.id, made);
+  return made;
+}
+
+function elementOf(line: Line): HTMLElement {
   if (line.role === "rule") {
-    return el("div", { class: "rule" }, words(line.text), button("undo", () => deed("undo"), "link"), button("open", () => deed("context"), "link"));
+    return el("div", { class: "rule" }, words(line.text), words(line.mark ?? "", "mark"), button("undo", () => deed("undo"), "link"), button("open", () => deed("context"), "link"));
   }
   const made = el("div", { class: `said ${line.role}` });
-  if (line.role === "user" || line.role === "assistant") made.append(who(line.role));
+  if (line.role === "user" || line.role === "assistant") made.append(who(line.role, line.who));
   // What the person typed is shown as it was typed.
   made.append(...(line.role === "assistant" ? markdown(line.text, acts) : [el("div", { class: "text", text: line.text, attributes: { dir: "auto" } })]));
   return made;
 }
 
-function who(role: "user" | "assistant"): HTMLElement {
-  return el("span", { class: "who", text: role === "user" ? "You" : "Model" });
+function who(role: "user" | "assistant", name = role === "user" ? "You" : "Model"): HTMLElement {
+  return el("span", { class: "who", text: name });
 }
 
 function askElement(asked: Asked): HTMLElement {

@@ -58,3 +58,21 @@ test("a conversation has its compactions as rules between what was said", () => 
     { id: "e2", role: "rule", text: "compacted 41 messages · 158k → 16k · kept 87 % of the repeated details" },
   ]);
 });
+
+test("a conversation names the other client that sent a prompt, and says which compaction was taken back", () => {
+  const compaction = { messages_removed: 1, tokens_before: 9, tokens_after: 5, retention: null };
+  const lines = linesOf(
+    [
+      { entry_id: "e1", kind: "message", at: 0, in_context: true, message: { role: "user", content: "theirs" } },
+      { entry_id: "e2", kind: "message", at: 0, in_context: true, message: { role: "assistant", content: "hm" } },
+      { entry_id: "e3", kind: "message", at: 0, in_context: true, message: { role: "user", content: "mine" } },
+      { entry_id: "c1", kind: "compaction", at: 0, in_context: false, compaction: compaction as never },
+    ],
+    new Map([["e1", "compactd.nvim"]]),
+  );
+
+  assert.deepEqual(
+    lines.map(({ who, mark }) => who ?? mark ?? ""),
+    ["You (compactd.nvim)", "", "", "no longer in force"],
+  );
+});

@@ -341,6 +341,11 @@ class DaemonClient(ABC):
         """The process id of the daemon."""
         return self._running().pid
 
+    @property
+    def is_ended(self) -> bool:
+        """True if the daemon has ended. With `restarts`, the next request starts it again."""
+        return self._running().is_ended
+
     @abstractmethod
     def _begin(self, work: Coroutine[object, None, None]) -> None:
         """Run `work` beside everything else."""

@@ -16,9 +16,9 @@ from textual.widgets import TextArea
 from textual.worker import Worker
 
 from compactd.cli.chat.base_app import ChatApp
-from compactd.cli.chat.chat_session import ChatSession
+from compactd.cli.chat.chat_session import CLIENT, ChatSession
 from compactd.cli.chat.commands import CommandRunner, error_line
-from compactd.cli.chat.conversation import ConversationPane, Welcome
+from compactd.cli.chat.conversation import ConversationPane, PromptText, Welcome
 from compactd.cli.chat.folds import Rule
 from compactd.cli.chat.gauge import gauge_look
 from compactd.cli.chat.input import parse_own_command
@@ -30,7 +30,7 @@ from compactd.cli.chat.status_bar import RunningCompaction, StatusBar
 from compactd.cli.chat.styles import DARK, LIGHT
 from compactd.cli.chat.welcome import welcome_texts
 from compactd.cli.framework.exit_codes import INTERRUPTED
-from compactd.cli.framework.page import Look
+from compactd.cli.framework.page import Look, one_line
 from compactd.client import DaemonGone, Event, RpcError
 from compactd.client.events import RESUMED
 from compactd.protocol.messages import CompactionProgress, CompactionStart, TokenUsage
@@ -92,6 +92,7 @@ class Chat(ChatApp):
         self._asking: Worker[None] | None = None
         self._settling = asyncio.Lock()
         self._left: frozenset[str] = frozenset()
+        self._sent: dict[str, PromptText] = {}
         self.is_compacting = False
         """True while a compaction is running."""
         self._trigger = ""
@@ -127,7 +128,7 @@ class Chat(ChatApp):
     async def show_session(self) -> None:
         """Show the whole session as it was last read."""
         self._left = self.talk.read_left_behind()
-        pieces = tuple(pieces_of(self.talk.entries.values(), self._left))
+        pieces = tuple(pieces_of(self.talk.entries.values(), self._left, self.talk.authors))
         await self.conversation.show(pieces, Welcome(self._welcome_texts()))
         for warning in self.talk.started.warnings:
             await self.conversation.note(warning, "due")
@@ -137,31 +138,38 @@ class Chat(ChatApp):
                 " end that process and open the session again.",
                 "due",
             )
+        self._set_busy(self.talk.state.status in ("running", "streaming", "executing_tools"))
         await self._update_widgets()
 
-    async def show_stored(self) -> None:
-        """Read the new entries of the session, and show them instead of the text that was streamed."""
+    async def show_stored(self, *, is_anew: bool = False) -> None:
+        """Read the new entries of the session, and show them instead of the text that was streamed. With
+        `is_anew`, read and show all entries again.
+        """
         async with self._settling:
             if not self.conversation.is_attached:
                 return
             newest = self.talk.newest
             try:
-                is_anew = await self.talk.refresh()
+                is_changed = await self.talk.refresh(is_anew=is_anew)
             except (RpcError, DaemonGone, TimeoutError) as error:
                 await self.note(*error_line(error))
                 return
             left = self.talk.read_left_behind()
-            if is_anew and left != self._left:
+            if is_anew or (is_changed and left != self._left):
                 await self.show_session()
                 return
             self._left = left
             entries = tuple(self.talk.entries.values())
             begin = next((at + 1 for at, e in enumerate(entries) if e.entry_id == newest), 0)
-            await self.conversation.add(pieces_of(entries[begin:], left))
+            await self.conversation.add(pieces_of(entries[begin:], left, self.talk.authors))
             self.conversation.mark_in_force(
                 [str(e.compaction.compaction_id) for e in entries if e.compaction and e.in_context]
             )
         await self._update_widgets()
+
+    def note_sent(self, turn_id: str, prompt: PromptText) -> None:
+        """Remember the widget of a prompt that the daemon has taken. It goes when the prompt is stored."""
+        self._sent[turn_id] = prompt
 
     async def note(self, text: str, look: Look = "") -> None:
         """Add a message of the app itself to the end of the conversation."""
@@ -206,6 +214,8 @@ class Chat(ChatApp):
         match event.type:
             case "agent_start":
                 self._set_busy(True)
+            case "message_appended":
+                await self._show_appended(event)
             case "message_delta":
                 await conversation.add_text(str(fields["delta"]))
             case "thinking_delta":
@@ -231,13 +241,15 @@ class Chat(ChatApp):
                 await self._show_compaction_event(event)
             case "usage_update":
                 self.talk.usage = msgspec.convert(fields["usage"], TokenUsage)
-                await self._show_stored_if_idle()
+                await self._show_changed_view(_name_of_other(event))
             case "model_changed":
                 await self._show_stored_if_idle()
+            case "events_dropped":
+                await self.talk.client.session_subscribe(session_id=self.talk.id)
+                await self._show_again()
             case kind if kind == RESUMED:
-                self._set_busy(False)
                 self._set_compacting(False)
-                await self.show_stored()
+                await self._show_again()
                 await self.note(
                     "the daemon stopped and was restarted. Nothing that it had stored is lost. If an answer"
                     " was interrupted, ask again.",
@@ -247,6 +259,41 @@ class Chat(ChatApp):
                 await self.note(f"the session was closed: {fields['reason']}", "due")
             case _:
                 pass
+
+    async def _show_appended(self, event: Event) -> None:
+        """Show a prompt that is stored now, of this chat or of another client of the session."""
+        fields, sent = event.fields, None
+        turn_id = fields.get("turn_id")
+        if fields["role"] != "user" or self.talk.is_echo:
+            return
+        if isinstance(turn_id, str):
+            if turn_id not in self._sent:
+                # The daemon's answer to a prompt of this chat may follow.
+                await self._doing.all_taken.wait()
+            sent = self._sent.pop(turn_id, None)
+        elif self.is_busy:
+            return  # it is shown at the end of the answer
+        if sent is None and fields.get("client") != CLIENT["name"]:
+            self.talk.authors[str(fields["entry_id"])] = str(fields.get("client") or "another program")
+        await self.show_stored()
+        if sent is not None:
+            await sent.remove()
+
+    async def _show_again(self) -> None:
+        """Read and show the whole session again, because events were missed."""
+        await self.show_stored(is_anew=True)
+        waiting = {prompt.prompt_id for prompt in self.talk.state.prompts}
+        for turn_id in [turn_id for turn_id in self._sent if turn_id not in waiting]:
+            await self._sent.pop(turn_id).remove()
+
+    async def _show_changed_view(self, other: str) -> None:
+        """Show a new state of the session, and whether the client `other` undid or redid a compaction."""
+        known, in_force = self.talk.compactions()
+        await self._show_stored_if_idle()
+        known_now, in_force_now = self.talk.compactions()
+        if other and known == known_now and in_force != in_force_now:
+            before, now = (known.index(one[-1]) if one else -1 for one in (in_force, in_force_now))
+            await self.note(f"{other} {'redid' if now > before else 'undid'} a compaction")
 
     async def end_answer(self) -> None:
         """Show that the answer has ended, successfully or not."""
@@ -270,8 +317,10 @@ class Chat(ChatApp):
         else:
             self._set_compacting(False)
             await self.show_stored()
-            error = fields.get("error")
-            if fields["status"] == "cancelled":
+            error, other = fields.get("error"), _name_of_other(event)
+            if fields["status"] == "completed" and self._trigger == "manual" and other:
+                await self.note(f"compacted by {other}")
+            elif fields["status"] == "cancelled":
                 await self.note("the compaction was cancelled; nothing was changed")
             elif fields["status"] == "failed" and self._trigger != "manual" and isinstance(error, dict):
                 await self.note(f"a compaction failed: {error.get('message')} ({error.get('code')})", "bad")
@@ -294,8 +343,12 @@ class Chat(ChatApp):
             await self.show_stored()
 
     async def _ping_daemon(self) -> None:
-        """Ping the daemon if an answer is expected from it, because a daemon that died sends nothing."""
-        if self._is_gone or not (self.is_busy or self.is_compacting or self.talk.started.read_only):
+        """Ping the daemon if an answer is expected from it, because a daemon that died sends nothing. Ping it
+        also if it has ended: then it is started again.
+        """
+        client = self.talk.client
+        is_expected = self.is_busy or self.is_compacting or self.talk.started.read_only or client.is_ended
+        if self._is_gone or not is_expected:
             return
         try:
             await self.talk.client.daemon_ping()
@@ -441,3 +494,9 @@ class Chat(ChatApp):
         """Open all entries of the conversation, or close them."""
         if not isinstance(self.screen, ModalScreen):
             await self.conversation.toggle_folds()
+
+
+def _name_of_other(event: Event) -> str:
+    """Return the name of the other client that caused an event; empty if it was this one or is not known."""
+    name = event.fields.get("client")
+    return one_line(name) if isinstance(name, str) and name != CLIENT["name"] else ""

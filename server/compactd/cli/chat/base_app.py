@@ -7,7 +7,7 @@ from abc import abstractmethod
 from textual.app import App
 
 from compactd.cli.chat.chat_session import ChatSession
-from compactd.cli.chat.conversation import ConversationPane
+from compactd.cli.chat.conversation import ConversationPane, PromptText
 from compactd.cli.chat.prompt import PromptInput
 from compactd.cli.framework.page import Look
 from compactd.client import Event
@@ -25,6 +25,10 @@ class ChatApp(App[None]):
     @abstractmethod
     async def note(self, text: str, look: Look = "") -> None:
         """Add a message of the app itself to the end of the conversation."""
+
+    @abstractmethod
+    def note_sent(self, turn_id: str, prompt: PromptText) -> None:
+        """Remember the widget of a prompt that the daemon has taken. It goes when the prompt is stored."""
 
     @abstractmethod
     async def show_stored(self) -> None:

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from msgspec import UnsetType
 
+from compactd import __version__
 from compactd.cli.chat.input import SMALLEST_PLAN
 from compactd.cli.chat.pieces import block_text, display_text, left_behind, result_text
 from compactd.cli.chat.usage_chart import ChartEntry, rows_of
 from compactd.cli.inspect.anatomy import call_subject
-from compactd.client import AsyncClient, Event, Json
+from compactd.client import AsyncClient, Event, Json, RpcError
 from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.errors import SessionLocked
 from compactd.protocol.messages import Block, CompactionResult, TokenUsage, ToolCall, ToolResult
 from compactd.protocol.wire import HistoryEntry, StartResult, StateResult
 
@@ -21,6 +23,9 @@ COMPACTION_TIMEOUT_S = 3600.0
 
 PAGE = 2_000
 """The most entries that one `session/history` request asks for. A long session needs several requests."""
+
+CLIENT = {"name": "compactd chat", "version": __version__}
+"""Who the chat is. Other clients of a shared daemon show the name."""
 
 NO_TOOLS = "This chat runs no tools."
 
@@ -53,6 +58,8 @@ class ChatSession:
         self.entries: dict[str, HistoryEntry] = {}
         """Entry id -> entry, oldest first."""
         self.rows: dict[str, ChartEntry] = {}
+        self.authors: dict[str, str] = {}
+        """Entry id -> the other client that sent the prompt, as far as the chat heard of it."""
         self._calls: dict[str, ToolCall] = {}
         self._epoch = -1
         self._echoing = asyncio.Lock()
@@ -76,7 +83,8 @@ class ChatSession:
 
     async def open(self, params: Mapping[str, object]) -> None:
         """Start or resume a session, and read its whole history. `params`: the params of `session/start`."""
-        self.started = await self.client.ask("session/start", params, StartResult)
+        asked = {**params, "client": CLIENT}
+        self.started = await self.client.ask("session/start", asked, StartResult)
         self._is_named = was_named(params)
         self._epoch = -1
         await self.refresh()
@@ -105,16 +113,21 @@ class ChatSession:
         # There may be entries that were not read yet. Only the daemon knows.
         if (await self.client.session_history(session_id=session_id, limit=1)).entries:
             return False
-        await self.client.session_delete(session_id=session_id)
+        try:
+            await self.client.session_delete(session_id=session_id)
+        except RpcError as error:
+            if error.code != SessionLocked.code:
+                raise
+            return False  # another client has it open
         return True
 
-    async def refresh(self) -> bool:
+    async def refresh(self, *, is_anew: bool = False) -> bool:
         """Read the state and the new entries. If the epoch has changed (the view changed other than by an
-        append), read all entries again and return True.
+        append), or with `is_anew`, read all entries again and return True.
         """
         self.state = await self.client.agent_state(session_id=self.id)
         self.usage = self.state.token_usage
-        is_anew = self.usage.epoch != self._epoch
+        is_anew = is_anew or self.usage.epoch != self._epoch
         newest = None if is_anew else self.newest
         fresh = [entry async for entry in self._history(newest) if entry.entry_id != newest]
         if is_anew:
@@ -123,6 +136,11 @@ class ChatSession:
         self.rows.update(rows_of(fresh, self._calls))
         self._epoch = self.usage.epoch
         return is_anew
+
+    def compactions(self) -> tuple[list[str], list[str]]:
+        """Return (the ids of all compactions, those of the ones in force), oldest first."""
+        done = [entry for entry in self.entries.values() if entry.compaction is not None]
+        return [entry.entry_id for entry in done], [entry.entry_id for entry in done if entry.in_context]
 
     def newest_compaction(self) -> CompactionResult | None:
         """Return the result of the newest compaction that was not undone; None if there is none."""
@@ -135,15 +153,15 @@ class ChatSession:
 
     # --- actions of the user --------------------------------------------------------------------------
 
-    async def prompt(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
-        """Send a prompt. The answer arrives as events of the client. In echo mode, `take` is called with each
-        event instead.
+    async def prompt(self, text: str, take: Callable[[Event], Awaitable[None]]) -> str | None:
+        """Send a prompt, and return its turn id. The answer arrives as events of the client. In echo mode,
+        `take` is called with each event instead, and None is returned.
         """
         if self.is_echo:
             async with self._echoing:
                 await self._echo(text, take)
-        else:
-            await self.client.agent_prompt(session_id=self.id, text=text)
+            return None
+        return (await self.client.agent_prompt(session_id=self.id, text=text)).turn_id
 
     async def compact(self, params: Mapping[str, object]) -> CompactionResult:
         """Compact the session now. `params`: further params of `session/compact`. Cancelling the

@@ -39,6 +39,10 @@ class CommandRunner:
         self._app = app
         self.is_stopped = False
         """True if the user has stopped the prompt that is being answered."""
+        self._asking = 0
+        self.all_taken = asyncio.Event()
+        """Set unless a prompt was sent that the daemon has not taken yet."""
+        self.all_taken.set()
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "/compact": self._compact,
             "/undo": lambda rest: self.undo(None),
@@ -66,23 +70,43 @@ class CommandRunner:
     async def prompt(self, text: str) -> None:
         """Send a prompt to the model. The answer arrives as events."""
         app = self._app
-        await app.conversation.add_prompt(text)
+        prompt = await app.conversation.add_prompt(text)
         app.is_busy, self.is_stopped = True, False
         try:
-            await app.talk.prompt(text, app.show_event)
+            turn_id = await self._send(text)
         except (RpcError, DaemonGone, TimeoutError) as error:
+            await prompt.remove()
             await app.end_answer()
             await app.note(*error_line(error))
             app.prompting.fill(app.prompting.text or text)
         except asyncio.CancelledError:
             # The user stopped the prompt. Closing the app cancels it, too, but then nothing is shown.
             if self.is_stopped:
+                await prompt.remove()
                 await app.end_answer()
                 await app.note("stopped")
             raise
         else:
-            if app.talk.is_echo:
+            if turn_id is None:
+                await prompt.remove()
                 await app.end_answer()
+            else:
+                app.note_sent(turn_id, prompt)
+
+    async def _send(self, text: str) -> str | None:
+        self._asking += 1
+        self.all_taken.clear()
+        try:
+            return await self._app.talk.prompt(text, self._app.show_event)
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                # In the next step of the event loop, because the caller notes the prompt before.
+                asyncio.get_running_loop().call_soon(self._note_taken)
+
+    def _note_taken(self) -> None:
+        if not self._asking:
+            self.all_taken.set()
 
     async def abort(self) -> None:
         """Stop the answer of the model."""

@@ -50,8 +50,12 @@ class PromptText(Static, can_focus=True):
     PromptText.synthetic { color: $text-muted; border-left: outer $quiet; }
     """
 
-    def __init__(self, text: str, *, is_synthetic: bool = False) -> None:
-        super().__init__(Content(text), classes="synthetic" if is_synthetic else "")
+    def __init__(self, text: str, *, is_synthetic: bool = False, author: str = "") -> None:
+        """`author`: the other client that sent the prompt."""
+        shown = Content(text)
+        if author:
+            shown += Content.styled(f"\nfrom {one_line(author)}", "$text-muted")
+        super().__init__(shown, classes="synthetic" if is_synthetic else "")
 
 
 class AnswerText(Prose, can_focus=True):
@@ -117,6 +121,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
         super().__init__(id="conversation")
         self._settled = Vertical(id="settled")
         self._live = Vertical(id="live")
+        self._sent = Vertical(id="sent")
         self._calls: dict[str, CallFold] = {}
         self._earlier: list[Piece] = []
         self._answer: AnswerText | None = None
@@ -126,9 +131,12 @@ class ConversationPane(VerticalScroll, can_focus=False):
         self._summarising: FoldWidget | None = None
 
     def compose(self) -> ComposeResult:
-        """Yield the widgets of the stored entries and of the streamed text."""
+        """Yield the widgets of the stored entries, of the streamed text, and of the prompts that are sent but
+        not stored yet.
+        """
         yield self._settled
         yield self._live
+        yield self._sent
 
     def on_mount(self) -> None:
         """Keep the conversation scrolled to its end."""
@@ -250,7 +258,7 @@ class ConversationPane(VerticalScroll, can_focus=False):
     def _widget(self, piece: Piece) -> Widget | None:
         match piece:
             case PromptPiece():
-                return PromptText(piece.text, is_synthetic=piece.is_synthetic)
+                return PromptText(piece.text, is_synthetic=piece.is_synthetic, author=piece.author)
             case AnswerPiece():
                 return AnswerText(piece.text)
             case ThoughtPiece():
@@ -272,10 +280,12 @@ class ConversationPane(VerticalScroll, can_focus=False):
 
     # --- streamed text --------------------------------------------------------------------------------
 
-    async def add_prompt(self, text: str) -> None:
-        """Show a prompt that was just sent."""
-        await self._live.mount(PromptText(display_text(text)))
+    async def add_prompt(self, text: str) -> PromptText:
+        """Show a prompt that was just sent, until its widget is removed. It stays below streamed text."""
+        prompt = PromptText(display_text(text))
+        await self._sent.mount(prompt)
         self.anchor()
+        return prompt
 
     async def add_text(self, delta: str) -> None:
         """Append streamed text of the answer."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from time import time
 
+from compactd.cli.chat.chat_session import CLIENT
 from compactd.cli.chat.gauge import gauge_text
 from compactd.cli.chat.input import (
     LINE_KEYS,
@@ -17,7 +18,7 @@ from compactd.cli.chat.input import (
     parse_own_command,
     split_sessions,
 )
-from compactd.cli.chat.pieces import left_behind, titles, turn_ends
+from compactd.cli.chat.pieces import PromptPiece, left_behind, pieces_of, titles, turn_ends
 from compactd.cli.framework.exit_codes import CommandError
 from compactd.cli.framework.page import Page, one_line, plural, without_controls
 from compactd.cli.framework.session_rows import session_line, shown_sessions
@@ -213,7 +214,8 @@ class LineChat:
     def _sessions(self, rest: str) -> None:
         picked, shows_empty = split_sessions(rest)
         if picked:
-            started = self._client.ask("session/start", {"session_id": picked}, StartResult)
+            asked = {"session_id": picked, "client": CLIENT}
+            started = self._client.ask("session/start", asked, StartResult)
             if picked != self._id:
                 self.leave()
                 self._id, self._is_kept = started.session_id, True
@@ -261,7 +263,7 @@ class LineChat:
             if self._page.is_json:
                 self._page.json({"event": event.fields})
             else:
-                self._show(event)
+                self._show(event, prompted.turn_id)
             if event.type in ("agent_end", "error") and event.fields.get("turn_id") == prompted.turn_id:
                 self._is_answering = False
                 return event.type == "agent_end"
@@ -269,9 +271,12 @@ class LineChat:
             "the model gave no answer.", hint="The session is stored; continue it with --session."
         )
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: Event, own: str) -> None:
+        """Print an event. `own`: the turn id of the chat's own prompt."""
         fields = event.fields
         match event.type:
+            case "message_appended" if fields["role"] == "user" and fields.get("turn_id") not in (None, own):
+                self._print_prompt(str(fields["entry_id"]), str(fields.get("client") or "another program"))
             case "message_delta":
                 sys.stdout.write(without_controls(str(fields["delta"])))
                 sys.stdout.flush()
@@ -291,6 +296,13 @@ class LineChat:
                 sys.stderr.write(f"{without_controls(str(fields['message']))} ({fields['code']})\n")
             case _:
                 pass
+
+    def _print_prompt(self, entry_id: str, client: str) -> None:
+        """Print a prompt that another client sent."""
+        page = self._client.session_history(session_id=self._id, from_=entry_id, limit=1)
+        for piece in pieces_of(page.entries):
+            if isinstance(piece, PromptPiece):
+                self._page.line(f"{one_line(client)} › {piece.text}")
 
 
 def _in_context(count: int) -> str:

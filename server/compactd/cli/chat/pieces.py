@@ -36,6 +36,8 @@ class PromptPiece(Struct, frozen=True):
     text: str
     is_synthetic: bool = False
     """True if the user did not write the message: it is marked as synthetic, or is a summary."""
+    author: str = ""
+    """The other client that sent the prompt; empty if it was the chat, or is not known."""
 
 
 class AnswerPiece(Struct, frozen=True):
@@ -85,9 +87,14 @@ class NotePiece(Struct, frozen=True):
 Piece = PromptPiece | AnswerPiece | ThoughtPiece | CallPiece | ResultPiece | CompactionPiece | NotePiece
 
 
-def pieces_of(entries: Iterable[HistoryEntry], left: frozenset[str] = frozenset()) -> Iterator[Piece]:
+def pieces_of(
+    entries: Iterable[HistoryEntry],
+    left: frozenset[str] = frozenset(),
+    authors: Mapping[str, str] = {},
+) -> Iterator[Piece]:
     """Yield the pieces to show of `entries`, oldest first. `left`: ids of the entries on branches other than
-    the current one; each run of such entries becomes one note. O(entries).
+    the current one; each run of such entries becomes one note. `authors`: entry id -> the other client that
+    sent the prompt. O(entries).
     """
     away = 0
     for entry in entries:
@@ -97,7 +104,11 @@ def pieces_of(entries: Iterable[HistoryEntry], left: frozenset[str] = frozenset(
         if away:
             yield _branch(away)
             away = 0
-        yield from _pieces(entry)
+        for piece in _pieces(entry):
+            if isinstance(piece, PromptPiece) and (author := authors.get(entry.entry_id)):
+                yield PromptPiece(piece.text, piece.is_synthetic, author)
+            else:
+                yield piece
     if away:
         yield _branch(away)
 

@@ -66,14 +66,14 @@ def _by_line(options: Options, page: Page) -> int:
     """Read prompts line by line until the input ends, `/quit` or Ctrl-C. Return `FAILED` if one of them
     failed.
     """
-    from compactd.cli.chat.chat_session import was_named
+    from compactd.cli.chat.chat_session import CLIENT, was_named
     from compactd.cli.chat.gauge import window_text
     from compactd.cli.chat.line_chat import LineChat
     from compactd.cli.chat.welcome import mode_lines
 
     start = _start(options)
     with Client(env={**os.environ, **ECHO} if options.echo else None) as client:
-        started = client.ask("session/start", start, StartResult)
+        started = client.ask("session/start", {**start, "client": CLIENT}, StartResult)
         talk = LineChat(client, started, page, is_echo=options.echo, is_named=was_named(start))
         is_terminal = sys.stdin.isatty() and not page.is_json
         if not page.is_json:

@@ -90,6 +90,10 @@ class Terminal:
         """Return the text on the screen, without spaces at the ends of lines."""
         return "\n".join(line.rstrip() for line in self._tmux("capture-pane", "-p").split("\n")).rstrip()
 
+    def pid(self) -> int:
+        """Return the process id of the program."""
+        return int(self._tmux("display-message", "-p", "#{pane_pid}"))
+
     def see(self, text: str, patience_s: float = PATIENCE_S) -> str:
         """The screen, once it shows `text`."""
         try:

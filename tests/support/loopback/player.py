@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from tests.support.loopback.script import (
     ErrorIn200,
     Events,
     Fail,
+    Gated,
     Hangup,
     Html,
     LongLine,
@@ -75,6 +77,11 @@ class Player:
             case Together(answer, barrier):
                 await barrier.wait()
                 return await self.play(answer)
+            case Gated(answer, gate, pieces):
+                if not self._wants_stream():
+                    await _opened(gate)
+                    return await self.play(answer)
+                return await self._stream(_gated(self._encoded(self._counted(answer)), gate, pieces))
             case Fail(status, body, headers):
                 text = line(self.wire.failure(FAILURES.get(status, "invalid"))[1]) if body is None else body
                 return await self.whole(status, text, headers=headers)
@@ -243,3 +250,19 @@ async def _cut_up(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[byte
     async for piece in pieces:
         for at in range(0, len(piece), size):
             yield piece[at : at + size]
+
+
+async def _gated(pieces: AsyncIterator[bytes], gate: threading.Event, first: int) -> AsyncIterator[bytes]:
+    """Yield the first pieces, and the others once the gate is set."""
+    sent = 0
+    async for piece in pieces:
+        if sent == first:
+            await _opened(gate)
+        yield piece
+        sent += 1
+
+
+async def _opened(gate: threading.Event) -> None:
+    """Wait for a gate that another thread opens."""
+    while not gate.is_set():
+        await asyncio.sleep(0.01)

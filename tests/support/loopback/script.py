@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +87,15 @@ class Together:
 
     answer: Answer
     barrier: asyncio.Barrier
+
+
+@dataclass(frozen=True)
+class Gated:
+    """The answer, once `gate` is set. Before that, only the first `pieces` events of its stream come."""
+
+    answer: Answer
+    gate: threading.Event
+    pieces: int = 0
 
 
 @dataclass(frozen=True)
@@ -216,6 +226,7 @@ Step = (
     | Noise
     | Dribble
     | Together
+    | Gated
     | Fail
     | Packed
     | Events

@@ -94,6 +94,8 @@ def _served(options: list[str]) -> int:
     from compactd.daemon.core_dumps import forbid_core_dumps
 
     forbid_core_dumps()
+    if asked.client_fd is not None:
+        _leave_parent()
     if asked.listens:
         from compactd.daemon.sharing.listener import listen
 
@@ -106,6 +108,16 @@ def _served(options: list[str]) -> int:
     from compactd.daemon.app import serve
 
     return serve(fds, frame_limit_bytes=asked.frame_limit)
+
+
+def _leave_parent() -> None:
+    """Go on in a child process whose parent ends at once: the daemon is nobody's child, so that it does not
+    end with all processes of the client that started it.
+    """
+    import os
+
+    if os.fork():
+        os._exit(0)
 
 
 def _attach(options: list[str]) -> int:

@@ -165,6 +165,15 @@ class AgentLoop:
             task.cancel()
         return task
 
+    def give_up(self) -> None:
+        """Stop answering the prompt, because its client has left. Waiting prompts of clients that are still
+        there are answered next.
+        """
+        task = self._task
+        if task is not None and not task.done() and task is not self._stopping:
+            self._is_client_gone = True
+            task.cancel()
+
     async def wait_ended(self) -> None:
         """Wait until no prompt is being answered."""
         if self._task is not None:
@@ -184,6 +193,7 @@ class AgentLoop:
                 await session.operation.wait_ended()
             turn_id = next(iter(session.state.queued))
             self.turn_id = turn_id
+            self._is_client_gone = False
             acting.set(session.prompters.get(turn_id))
             session.emit(AgentStart(turn_id=turn_id))
             try:
@@ -192,7 +202,8 @@ class AgentLoop:
                 self._end(await self._run_turns(turn_id))
             except asyncio.CancelledError:
                 self._append_partial()
-                return
+                if not self._may_go_on():
+                    return
             except CompactdError as error:
                 self._emit_failure(error.code, error.message)
             except Exception:
@@ -202,10 +213,26 @@ class AgentLoop:
                 self.status = None
                 if turn_id not in session.state.queued:
                     session.prompters.pop(turn_id, None)
-            if turn_id in session.state.queued:
+            if turn_id in session.state.queued and not self._is_client_gone:
                 # The journal refuses writes, so the prompt stays in the queue until the next call of
                 # `prompt`.
                 return
+            if turn_id in session.state.queued:
+                session.write(Unqueued(at=session.host.now(), turn_id=turn_id))
+                session.prompters.pop(turn_id, None)
+
+    def _may_go_on(self) -> bool:
+        """Return whether the next prompt shall be answered after one that was stopped: if that one's client
+        has left, and clients of others are still there.
+        """
+        task = asyncio.current_task()
+        waiting = [self._session.prompters.get(turn_id) for turn_id in self._session.state.queued]
+        if task is None or task is self._stopping or not self._is_client_gone:
+            return False
+        if not any(client is not None and client.is_connected for client in waiting):
+            return False
+        task.uncancel()
+        return True
 
     async def _append_prompt(self, turn_id: str) -> None:
         """Move the prompt from the queue to the conversation. When this returns, the change is on disk."""

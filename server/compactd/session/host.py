@@ -85,6 +85,12 @@ class AgentGate(Protocol):
         """
         ...
 
+    def give_up(self) -> None:
+        """Stop the prompt that is being answered, because its client has left. The next one is answered if
+        its client is still there.
+        """
+        ...
+
     async def wait_ended(self) -> None:
         """Wait until no prompt is being answered."""
         ...

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -108,6 +109,15 @@ def test_ctrl_c_ends_the_client_and_not_the_daemon(place: Place) -> None:
         one.process.send_signal(signal.SIGINT)
         assert one.process.wait(PATIENCE_S) in (130, -signal.SIGINT)
         assert two.call("daemon/info")["pid"] == pid
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_daemon_is_not_a_child_of_the_client_that_started_it(place: Place) -> None:
+    with place.client(*SERVE, COMPACTD_SHARED="1") as one:
+        pid = one.call("daemon/info")["pid"]
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        assert parent not in (one.process.pid, os.getpid())
+        assert Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children").read_text() == ""
 
 
 def test_serve_alone_starts_nothing(place: Place) -> None:

@@ -132,6 +132,18 @@ def test_if_nobody_answers_the_prompt_is_stopped_and_the_others_are_told(
     assert Talk(two, "s").ask("Hello?")["stop_reason"] == "stop"
 
 
+def test_prompts_behind_one_that_was_given_up_are_answered(shared: Shared, provider: Loopback) -> None:
+    one, two = joined(shared, "one"), joined(shared, "two")
+    provider.play(Stall("Let me think"), Answer(text="Second."))
+    one.call("agent/prompt", session_id="s", text="Think.")
+    two.event("message_delta")
+    second = two.call("agent/prompt", session_id="s", text="Second?")
+    assert second["queued"] is True
+    one.kill()
+    assert two.event("agent_end", turn_id=second["turn_id"]).value["params"]["stop_reason"] == "stop"
+    assert two.call("agent/state", session_id="s")["prompts"] == []
+
+
 def test_a_prompt_without_tools_is_stopped_too_if_its_client_stays_away(
     shared: Shared, provider: Loopback
 ) -> None:

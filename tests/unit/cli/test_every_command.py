@@ -145,7 +145,7 @@ TABLE: Mapping[str, Row] = {
     "acp": Row("--model ollama/llama3.1", bare=(USAGE,), has_daemon=True),
     "mcp": Row("", waits=True),
     "serve": Row("", waits=True),
-    "attach": Row("", has_daemon=True),
+    "attach": Row(""),
 }
 BEFORE_CLICK = ("hook", "statusline", "serve", "attach")
 """These read their options themselves, to start fast, and have no `--json`."""

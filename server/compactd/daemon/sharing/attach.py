@@ -74,13 +74,13 @@ def _join(
 ) -> tuple[BinaryIO, object]:
     """Return (the lines of a daemon that serves the client, the daemon's process id)."""
     until = time.monotonic() + TRY_S
-    started = False
+    started = 0
     while True:
         link = connect(path)
         if link is None:
             if not may_start:
                 raise NotAttached(f"no daemon listens at {path}. Start one with `compactd serve --listen`")
-            link, started = _start(path, environ), True
+            link, started = _start(path, environ)
         lines = link.makefile("rb")
         try:
             hello.send_hello(link, fds, frame_limit_bytes)
@@ -88,6 +88,8 @@ def _join(
         except OSError:
             line = None
         if line is not None:
+            if started:
+                os.waitpid(started, 0)  # it has left the daemon to itself
             for warning in _texts(line.get("warnings")):
                 sys.stderr.write(f"compactd: {warning}\n")
             return lines, line.get("pid")
@@ -136,8 +138,10 @@ def log_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.log")
 
 
-def _start(path: Path, environ: Mapping[str, str]) -> socket.socket:
-    """Start a daemon that listens at `path`. Return a link to it. It ends if another one listens there."""
+def _start(path: Path, environ: Mapping[str, str]) -> tuple[socket.socket, int]:
+    """Start a daemon that listens at `path`. Return (a link to it, the process that starts it). It ends if
+    another one listens there.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     log = os.open(log_path(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -154,14 +158,14 @@ def _start(path: Path, environ: Mapping[str, str]) -> socket.socket:
     ]
     try:
         # In a session of its own, so that Ctrl-C in this terminal does not end it.
-        os.posix_spawn(sys.executable, command, dict(environ), file_actions=actions, setsid=True)
+        pid = os.posix_spawn(sys.executable, command, dict(environ), file_actions=actions, setsid=True)
     except (OSError, NotImplementedError) as error:
         raise places.Unusable(f"{sys.executable} cannot be started: {error}") from None
     finally:
         theirs.close()
         for fd in (log, null, spare):
             os.close(fd)
-    return ours
+    return ours, pid
 
 
 def _texts(given: object) -> list[str]:

@@ -441,7 +441,7 @@ class Clients:
         if owner is None or owner.is_connected or loop is None or session.is_closed:
             return
         if loop.turn_id == turn_id:
-            loop.stop()
+            loop.give_up()
         else:
             asyncio.get_running_loop().call_later(self._grace_s, self._give_up, session, turn_id)
 

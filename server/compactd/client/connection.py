@@ -69,6 +69,7 @@ class Waiter(Protocol):
 
     def is_full(self) -> bool:
         """Return whether something is stored that nobody has waited for yet."""
+        ...
 
 
 Asked = dict[int, tuple[str, Waiter]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from compactd.integrations.frameworks.engine import engine_of
-from compactd.integrations.frameworks.google_adk import CompactdPlugin
+from compactd.integrations.frameworks.google_adk import CompactdPlugin, early
 from compactd.integrations.frameworks.google_adk.sessions import session_name
 from compactd.protocol.wire import HistoryResult
 from tests.frameworks.google_adk.agents import (
@@ -268,3 +269,11 @@ def test_results_that_no_request_follows_wait_for_one(tool: Any) -> None:
     assert not any(watch.seen[3:])
     assert branches(session) == 0
     assert len(calls(model.seen[-1])) == 4
+
+
+def test_a_call_that_is_never_answered_leaves_nothing_behind() -> None:
+    model = Scripted(answer=lambda number, _: [call("slow", number=number)])
+    runner = runner_of(model, CompactdPlugin(context_window=WINDOW), tools=[LongRunningFunctionTool(slow)])
+    talked(runner, "Begin.")
+    gc.collect()
+    assert not early._turns

@@ -94,10 +94,11 @@ class Mirror(DaemonSession):
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            client, early = self._engine.running(), self._early
-            if client is None or early is None or not early.pending.is_answered:
+            early = self._early
+            # After a restart, nothing is answered any more.
+            if early is None or not early.pending.is_answered:
                 return None
-            is_same = self._daemon == client.pid and setup == self._setup and self._options == self._given
+            is_same = setup == self._setup and self._options == self._given
             if not is_same or early.keys != history.keys:
                 return None
             self._take_early()

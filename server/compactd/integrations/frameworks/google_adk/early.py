@@ -7,6 +7,7 @@ mirror notices it with the next request, and sends no further turn early.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -49,15 +50,17 @@ class Turn:
         return self.call.mirror.send_early(history, self.call.setup)
 
 
-_turns: OrderedDict[Hashable, Turn] = OrderedDict()
-"""Invocation, agent and branch -> the turn."""
+_turns: OrderedDict[Hashable, tuple[weakref.ref[object], Turn]] = OrderedDict()
+"""Invocation, agent and branch -> the run's session, and the turn. Each run has a session object of its own:
+what the run leaves is forgotten with it.
+"""
 
 
 def expect(context: CallbackContext, call: ModelCall) -> None:
     """Note a request that was answered with calls."""
     run = context.get_invocation_context()
     key = (run.invocation_id, context.agent_name, run.branch)
-    _turns[key] = Turn(call)
+    _turns[key] = (weakref.ref(run.session, lambda _: _turns.pop(key, None)), Turn(call))
     _turns.move_to_end(key)
     while len(_turns) > MAX_CALLS:
         _turns.popitem(last=False)
@@ -67,17 +70,18 @@ def turn_of(run: InvocationContext, event: Event, plugin: BasePlugin) -> Callabl
     """Return what sends the turn that an event completes; None if it completes none, or if another plugin may
     change what was said: the daemon then gets nothing that ADK does not show to it.
     """
-    if event.partial or not _turns:
-        return None
     key = (event.invocation_id, event.author, event.branch)
     if event.get_function_calls():
-        if (turn := _turns.get(key)) is not None:
-            turn.answer = event
+        if (found := _turns.get(key)) is not None:
+            found[1].answer = event
         return None
     responses = event.get_function_responses()
-    turn = _turns.pop(key, None) if responses else None
-    answer = None if turn is None else turn.answer
-    if turn is None or answer is None or not turn.call.keys or _ends_run(event):
+    found = _turns.pop(key, None) if responses else None
+    if found is None:
+        return None
+    _, turn = found
+    answer = turn.answer
+    if answer is None or not turn.call.keys or _ends_run(event):
         return None
     called = [(each.id, each.name) for each in answer.get_function_calls()]
     if called != [(each.id, each.name) for each in responses] or _is_edited(run.plugin_manager, plugin):

@@ -19,7 +19,7 @@ _CALLBACKS = {
 }
 _FIELDS = {
     "LlmRequest": ("model", "contents", "config", "tools_dict", "previous_interaction_id"),
-    "Event": ("actions", "author", "branch", "content", "invocation_id", "partial", "usage_metadata"),
+    "Event": ("actions", "author", "branch", "content", "invocation_id", "usage_metadata"),
     "InvocationContext": (
         *("agent", "branch", "isolation_scope", "node_path", "session", "session_service", "run_config"),
         *("invocation_id", "live_request_queue", "plugin_manager"),

@@ -1033,6 +1033,7 @@ BREAKS = (
         "\n",
         "            await self._host.sessions.close(session_id)\n\n",
         SHARING,
+        is_slow=True,
     ),
     Break(
         "the tools of a prompt run at another client than its own",
@@ -1054,6 +1055,7 @@ BREAKS = (
         "        if owner is None or owner.is_connected or loop is None or session.is_closed:\n",
         "        if True:\n",
         SHARING,
+        is_slow=True,
     ),
     Break(
         "a prompt that waited in the queue is not given up",
@@ -1064,6 +1066,7 @@ BREAKS = (
         "    # --- events",
         "\n    # --- events",
         SHARING,
+        is_slow=True,
     ),
     Break(
         "a slow reader is not told that it gets no more",
@@ -1113,6 +1116,7 @@ BREAKS = (
         "        for session_id in self._seats:\n            # Also",
         "        for session_id in self.sessions_of(client):\n            # Also",
         SHARING,
+        is_slow=True,
     ),
     Break(
         "the log gives the event that the client has",
@@ -1127,6 +1131,7 @@ BREAKS = (
         "            if oldest.message is not None:\n",
         "            if False:\n",
         SHARING,
+        is_slow=True,
     ),
     Break(
         "an old message comes again without its turn",
@@ -1134,6 +1139,7 @@ BREAKS = (
         ", client=told.client, turn_id=told.turn_id\n",
         ", client=told.client\n",
         SHARING,
+        is_slow=True,
     ),
     Break(
         "the log keeps the events of a closed session",
@@ -1147,14 +1153,14 @@ BREAKS = (
         "session/manager.py",
         "        except asyncio.CancelledError as error:\n            interrupted = error\n",
         "        except asyncio.CancelledError:\n            raise\n",
-        SHARING,
+        "unit/session/test_closing.py",
     ),
     Break(
         "a closed session takes prompts",
         "session/session.py",
         "        if self.is_closed:\n            raise SessionNotFound(",
         "        if False:\n            raise SessionNotFound(",
-        SHARING,
+        "unit/session/test_closing.py",
     ),
 )
 """The first twelve are those that every suite of a daemon like this one has to find."""

@@ -203,7 +203,9 @@ class Laws:
             self._on_question(link, method, told)
         elif method == "$/cancelRequest":
             id = msgspec.json.encode(told["params"]["id"])
-            self._asked = {key: one for key, one in self._asked.items() if one.link is not link or key != id}
+            self._asked = {
+                key: one for key, one in self._asked.items() if one.link is not link or one.id != id
+            }
 
     def _on_answer(self, link: Link, id: bytes, told: Told) -> None:
         asked = self.pending.pop((link, id), None)
@@ -406,9 +408,10 @@ class Laws:
         owner = turn.owner
         if owner is None or owner.closed_at is None or turn.began_at is None:
             return
-        name = self.hearing(owner, session_id).name
-        seated = [self.hearing(link, session_id) for link in self.seated(session_id) if link.is_open]
-        if any(one.answers or (name is not None and one.name == name) for one in seated):
+        # An heir keeps the prompt even if it closes the session, as long as it is connected.
+        names = self._names_of_heirs(owner, session_id)
+        opened = [self.hearing(link, session_id) for link in self.links if link.is_open]
+        if any(one.has_opened and (one.answers or one.name in names) for one in opened):
             return
         since = max(owner.closed_at, turn.began_at, self._left_at.get(session_id, 0.0))
         waited_s = self._now() - since

@@ -1008,8 +1008,8 @@ BREAKS = (
         "        if isinstance(client, Client):\n"
         "            self._subscribed.get(session_id, {}).pop(client, None)\n"
         "        self.note_hooks(session_id)\n"
-        "        return False\n",
-        "        self.note_hooks(session_id)\n        return False\n",
+        "        if self.first_of",
+        "        self.note_hooks(session_id)\n        if self.first_of",
         SHARING,
     ),
     Break(
@@ -1030,8 +1030,8 @@ BREAKS = (
         "a session is closed although a client has just asked for it",
         "daemon/sharing/clients.py",
         "            await self._host.sessions.close(session_id, is_kept=lambda: session_id in self._seats)\n"
-        "\n",
-        "            await self._host.sessions.close(session_id)\n\n",
+        "        except",
+        "            await self._host.sessions.close(session_id)\n        except",
         SHARING,
         is_slow=True,
     ),

@@ -316,10 +316,11 @@ class Clients:
             self.note_hooks(session_id)
             return
         self._subscribed.get(session_id, {}).pop(client, None)
-        if self.stand_up(session_id, client) and is_open:
-            self.close_soon(session_id)
-        elif is_open and before.is_subscribed:
+        is_last = self.stand_up(session_id, client)
+        if is_open and before.is_subscribed:
             self._subscribed.setdefault(session_id, {})[client] = None
+        if is_open and is_last:
+            self.close_soon(session_id)
 
     def stand_up(self, session_id: str, client: ClientRef | None) -> bool:
         """Note that a client closes a session. Return true if no client has it open any more."""

@@ -428,10 +428,14 @@ class Daemon:
         return connection, self._serve(client)
 
     async def _serve(self, client: Client) -> int:
+        has_event_loop = True
         try:
             return await client.connection.run()
+        except GeneratorExit:  # the event loop was dropped: nothing can be waited for
+            has_event_loop = False
+            raise
         finally:
-            if self.clients.is_shared:
+            if self.clients.is_shared and has_event_loop:
                 await self.clients.remove(client)
                 client.connection.close()
 

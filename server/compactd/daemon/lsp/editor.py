@@ -59,6 +59,9 @@ _ASK_S = 60.0
 _MAX_OFFERED = 5
 """The most sessions that are offered to the user."""
 
+_MAKING = threading.Lock()
+"""Held while pygls is set up: lsprotocol cannot do that in two threads at once (2025.0, seen 2026-11)."""
+
 _log = logging.getLogger("compactd.rpc")
 
 
@@ -451,9 +454,10 @@ def _in_thread(work: Callable[[], PyglsHost]) -> asyncio.Future[PyglsHost]:
 def _make_host(run: RunCommand, send: Callable[[bytes], None], initialize: Raw | None) -> PyglsHost:
     from compactd.daemon.lsp.language_server import PyglsHost
 
-    host = PyglsHost(SERVER_NAME, __version__, tuple(COMMANDS), run, send)
-    if initialize is not None:
-        host.initialize(initialize)
+    with _MAKING:
+        host = PyglsHost(SERVER_NAME, __version__, tuple(COMMANDS), run, send)
+        if initialize is not None:
+            host.initialize(initialize)
     return host
 
 

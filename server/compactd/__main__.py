@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SERVE = ("serve", "--stdio")
 USAGE = "usage: compactd serve [--shared | --listen] [--socket PATH] [--idle-exit S] [--frame-limit BYTES]\n"
+SERVE_OPTIONS = ("--shared", "--listen", "--socket", "--idle-exit", "--client-fd", "--frame-limit")
+ATTACH_OPTIONS = ("--no-start", "--socket", "--frame-limit")
 BY_AGENTS = ("hook", "statusline")
 """Commands that an agent runs and waits for."""
 
@@ -76,7 +78,7 @@ def _served(options: list[str]) -> int:
     # Reserve stdin and stdout for the protocol before other imports. After this, prints go to stderr.
     from compactd.daemon.rpc.stdio import take_stdio
 
-    asked = _read_options(options)
+    asked = _read_options(options, SERVE_OPTIONS)
     if asked is None:
         sys.stderr.write(USAGE)
         return 2
@@ -124,8 +126,8 @@ def _attach(options: list[str]) -> int:
     """Run the command `attach`."""
     from compactd.daemon.rpc.stdio import take_stdio
 
-    asked = _read_options(options)
-    if asked is None or asked.listens:
+    asked = _read_options(options, ATTACH_OPTIONS)
+    if asked is None:
         sys.stderr.write("usage: compactd attach [--no-start] [--socket PATH] [--frame-limit BYTES]\n")
         return 2
     code = _attached(take_stdio(), asked, is_required=True)
@@ -173,12 +175,16 @@ class _Options:
         return None if self.socket is None else Path(self.socket)
 
 
-def _read_options(options: list[str]) -> _Options | None:
-    """Return the options of `serve` or `attach`; None if they are wrong."""
+def _read_options(options: list[str], allowed: tuple[str, ...]) -> _Options | None:
+    """Return the options of a command that has the options `allowed`; None if they are wrong."""
     asked = _Options()
     asked.is_shared = _is_switched_on()
     rest = iter(options)
     for name in rest:
+        if name == "--stdio" or name.startswith("--clientProcessId="):
+            continue  # editors add them; `initialize` says the latter, too
+        if name not in allowed:
+            return None
         match name:
             case "--listen":
                 asked.listens = True
@@ -186,8 +192,6 @@ def _read_options(options: list[str]) -> _Options | None:
                 asked.is_shared = True
             case "--no-start":
                 asked.may_start = False
-            case "--stdio":
-                pass  # editors add it
             case "--frame-limit" | "--client-fd" | "--idle-exit":
                 text = next(rest, "")
                 if not text.isdecimal() or (name == "--frame-limit" and int(text) < 1024):
@@ -202,8 +206,6 @@ def _read_options(options: list[str]) -> _Options | None:
                 asked.socket = next(rest, "")
                 if not asked.socket.startswith("/"):
                     return None
-            case _ if not name.startswith("--clientProcessId="):  # editors add it; `initialize` says it, too
-                return None
     return asked
 
 

@@ -249,7 +249,13 @@ def test_a_daemon_that_is_asked_to_end_stores_everything(shared: Shared) -> None
 
 
 def test_bad_options_are_refused(place: Place) -> None:
-    for options in (["--socket", "relative"], ["--frame-limit", "7"], ["--no-such"], ["--listen"]):
+    for options in (
+        ["--socket", "relative"],
+        ["--frame-limit", "7"],
+        ["--no-such"],
+        ["--listen"],
+        ["--idle-exit", "5"],
+    ):
         done = place.run(*ATTACH, *options)
         assert (done.returncode, done.stdout) == (2, b""), options
         assert done.stderr.startswith(b"usage: compactd attach")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compactd.cli.framework import sizes
-from compactd.cli.framework.command import Flag, Option, help_only
+from compactd.cli.commands.serve import FRAME_LIMIT, SOCKET
+from compactd.cli.framework.command import Flag, help_only
 
 ABOUT = """\
 Serves the client on stdin and stdout like `compactd serve`, but by a daemon that all
@@ -21,17 +21,8 @@ COMMAND = help_only(
     about=ABOUT,
     params=(
         Flag("--no-start", "fail if no shared daemon runs"),
-        Option(
-            "--socket",
-            "the daemon's socket, an absolute path (default: one for each data folder and version)",
-            metavar="PATH",
-        ),
-        Option(
-            "--frame-limit",
-            "the largest accepted message in bytes, at least 1024 (64 MiB)",
-            metavar="BYTES",
-            read=sizes.count,
-        ),
+        SOCKET,
+        FRAME_LIMIT,
     ),
     examples=(
         (

@@ -20,6 +20,17 @@ are read from the platform's configuration folder and from COMPACTD_... variable
 """
 
 
+SOCKET = Option(
+    "--socket",
+    "the shared daemon's socket, an absolute path (default: one for each data folder and version)",
+    metavar="PATH",
+)
+FRAME_LIMIT = Option(
+    "--frame-limit",
+    "the largest accepted message in bytes, at least 1024 (64 MiB)",
+    metavar="BYTES",
+    read=sizes.count,
+)
 COMMAND = help_only(
     "serve",
     about=ABOUT,
@@ -32,23 +43,14 @@ COMMAND = help_only(
             "--listen",
             "run the shared daemon in the foreground: clients connect at a socket",
         ),
-        Option(
-            "--socket",
-            "that socket, an absolute path (default: one for each data folder and version)",
-            metavar="PATH",
-        ),
+        SOCKET,
         Option(
             "--idle-exit",
             "seconds without a client after which a shared daemon ends (300)",
             metavar="SECONDS",
             read=sizes.count,
         ),
-        Option(
-            "--frame-limit",
-            "the largest accepted message in bytes, at least 1024 (64 MiB)",
-            metavar="BYTES",
-            read=sizes.count,
-        ),
+        FRAME_LIMIT,
     ),
     examples=(
         (

@@ -170,7 +170,12 @@ class Listener:
             for fd in fds:
                 os.close(fd)
             return
-        link.send(hello.line_of(pid=os.getpid(), version=__version__, warnings=self._daemon.warnings()))
+        try:
+            link.send(hello.line_of(pid=os.getpid(), version=__version__, warnings=self._daemon.warnings()))
+        except OSError:  # it has left
+            for fd in fds:
+                os.close(fd)
+            return
         code = await self._serve_on(fds, limit or self._frame_limit_bytes, link)
         with suppress(OSError):
             link.send(hello.line_of(exit=code))

@@ -1029,24 +1029,23 @@ BREAKS = (
     Break(
         "a session is closed although a client has just asked for it",
         "daemon/sharing/clients.py",
-        "            await self._host.sessions.close(session_id, is_kept=lambda: session_id in self._seats)\n"
-        "        except",
-        "            await self._host.sessions.close(session_id)\n        except",
+        "close(session_id, is_kept=lambda: session_id in self._members)\n        except",
+        "close(session_id)\n        except",
         SHARING,
         is_slow=True,
     ),
     Break(
         "the tools of a prompt run at another client than its own",
         "daemon/sharing/clients.py",
-        "first if isinstance(first, Client) and first.is_connected else self._heir",
-        "self._heir",
+        "        if isinstance(first, Client) and first.is_connected:\n            return first\n",
+        "",
         SHARING,
     ),
     Break(
         "any client answers for one that has left",
         "daemon/sharing/clients.py",
-        "        answering = (one for one, seat in seated if seat.answers)\n",
-        "        answering = (one for one, seat in seated)\n",
+        "        answering = (one for one, part in members if part.answers)\n",
+        "        answering = (one for one, part in members)\n",
         SHARING,
     ),
     Break(
@@ -1061,7 +1060,7 @@ BREAKS = (
         "a prompt that waited in the queue is not given up",
         "daemon/sharing/clients.py",
         "        else:\n"
-        "            asyncio.get_running_loop().call_later(self._grace_s, self._give_up, session, turn_id)\n"
+        "            asyncio.get_running_loop().call_later(GRACE_S, self._give_up, session, turn_id)\n"
         "\n"
         "    # --- events",
         "\n    # --- events",
@@ -1077,7 +1076,7 @@ BREAKS = (
     ),
     Break(
         "a slow reader loses events that are no deltas",
-        "daemon/sharing/clients.py",
+        "daemon/sharing/client.py",
         "            if droppable:\n                return True\n",
         "            if out.unsent_bytes:\n                return True\n",
         SHARING,
@@ -1104,16 +1103,16 @@ BREAKS = (
         SHARING,
     ),
     Break(
-        "a failed opening keeps its client's seat",
+        "a failed opening keeps its client's membership",
         "daemon/handlers/sessions.py",
-        "            clients.undo_sit_down(session_id, before)\n            raise\n",
+        "            clients.undo_join(session_id, before)\n            raise\n",
         "            raise\n",
         SHARING,
     ),
     Break(
         "the prompts of a client that closed its session first are handed over to nobody",
         "daemon/sharing/clients.py",
-        "        for session_id in self._seats:\n            # Also",
+        "        for session_id in self._members:\n            # Also",
         "        for session_id in self.sessions_of(client):\n            # Also",
         SHARING,
         is_slow=True,
@@ -1135,7 +1134,7 @@ BREAKS = (
     ),
     Break(
         "an old message comes again without its turn",
-        "daemon/sharing/clients.py",
+        "daemon/sharing/event_log.py",
         ", client=told.client, turn_id=told.turn_id\n",
         ", client=told.client\n",
         SHARING,

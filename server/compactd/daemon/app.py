@@ -20,7 +20,8 @@ from compactd.daemon.logging import log_to_stderr
 from compactd.daemon.rpc.connection import Connection
 from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES
 from compactd.daemon.rpc.request import Reply, Request
-from compactd.daemon.sharing.clients import Client, Clients
+from compactd.daemon.sharing.client import Client
+from compactd.daemon.sharing.clients import Clients
 from compactd.protocol import wire
 from compactd.protocol.messages import Event
 from compactd.protocol.methods import METHODS, Method

@@ -6,7 +6,7 @@ from compactd.core.history.entries import Unqueued
 from compactd.daemon.handlers import decode
 from compactd.daemon.handlers.base import HandlerGroup
 from compactd.daemon.rpc.request import Request
-from compactd.daemon.sharing.clients import Client
+from compactd.daemon.sharing.client import Client
 from compactd.protocol import wire
 from compactd.session.host import acting
 

@@ -77,7 +77,7 @@ class FileHandlers(HandlerGroup):
             except BaseException:
                 clients.close_soon(params.session_id)
                 raise
-        clients.seat_importer(result.session_id)
+        clients.join_importer(result.session_id)
         return result
 
     async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:

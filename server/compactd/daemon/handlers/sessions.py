@@ -13,7 +13,7 @@ from compactd.core.history.pins import pinned_of
 from compactd.daemon.handlers import decode, encode
 from compactd.daemon.handlers.base import Handled, HandlerGroup, is_quick
 from compactd.daemon.rpc.request import Request
-from compactd.daemon.sharing.clients import Client, Seat
+from compactd.daemon.sharing.client import Client, Membership
 from compactd.protocol import wire
 from compactd.session.host import acting
 from compactd.session.manager import Start, StartedSession, new_id
@@ -32,15 +32,15 @@ class SessionHandlers(HandlerGroup):
         is_guest = clients.first_of(session_id) not in (None, acting.get())
         named = wire.ClientInfo() if params.client is None else params.client
         is_borrowed = request.name == COMMAND
-        seat = Seat(named.compaction_hook, named.answers, is_borrowed)
-        before = clients.sit_down(session_id, seat, named.name)
+        membership = Membership(named.compaction_hook, named.answers, is_borrowed)
+        before = clients.join(session_id, membership, named.name)
         try:
             started = await self._start(params, session_id, is_guest, is_borrowed)
         except BaseException:
-            clients.undo_sit_down(session_id, before)
+            clients.undo_join(session_id, before)
             raise
-        # If the session was just being closed for another client, that took the seat.
-        clients.sit_down(session_id, seat)
+        # If the session was just being closed for another client, that ended the membership.
+        clients.join(session_id, membership)
         clients.note_hooks(session_id)
         session = started.session
         usage = session.token_usage()
@@ -157,8 +157,11 @@ class SessionHandlers(HandlerGroup):
         clients, session_id = self._daemon.clients, params.session_id
         client = acting.get()
         if request.name == COMMAND:
-            seat = None if client is None else clients.seat(client, session_id)
-            if not (self._sessions.get(session_id).is_borrowed or (seat is not None and seat.is_borrowed)):
+            membership = None if client is None else clients.membership(client, session_id)
+            if not (
+                self._sessions.get(session_id).is_borrowed
+                or (membership is not None and membership.is_borrowed)
+            ):
                 return wire.Nothing()
         await clients.close(session_id)
         return wire.Nothing()

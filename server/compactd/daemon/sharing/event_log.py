@@ -1,13 +1,20 @@
-"""The newest events of a session, for clients that subscribe later."""
+"""Events as the notifications that clients get, and the newest ones of a session, for clients that subscribe
+later.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct, UnsetType
 
 from compactd.core.history.entries import EntryId
+from compactd.protocol.messages import Event, MessageAppended, encode
+
+if TYPE_CHECKING:
+    from compactd.session.session import Session
 
 MAX_EVENTS = 2_000
 MAX_BYTES = 256 * 1024
@@ -55,3 +62,27 @@ class EventLog:
         """
         bodies = [rebuild(at, message) for at, message in self._older if at > seq]
         return [*filter(None, bodies), *(one.body for one in self._recent if one.seq > seq)]
+
+
+class _EventHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    session_id: str
+    seq: int
+    client: str | UnsetType = UNSET
+
+
+def event_body(session_id: str, seq: int, event: Event, client: str | None) -> bytes:
+    """Return an event as the notification `agent/event`. `client`: the name of the client that caused it."""
+    named = UNSET if client is None or isinstance(event, MessageAppended) else client
+    head = encode(_EventHead(session_id=session_id, seq=seq, client=named))
+    return b'{"jsonrpc":"2.0","method":"agent/event","params":%b,%b}' % (head[:-1], encode(event)[1:])
+
+
+def message_again(session: Session, seq: int, told: LoggedMessage) -> bytes | None:
+    """Return the event about a message that the session still has."""
+    item = session.state.originals.get(told.entry_id)
+    if item is None:
+        return None
+    event = MessageAppended(
+        entry_id=told.entry_id, role=item.message.role, client=told.client, turn_id=told.turn_id
+    )
+    return event_body(session.id, seq, event, None)

@@ -29,9 +29,9 @@ def is_supported() -> bool:
     return sys.platform in ("linux", "darwin")
 
 
-def socket_path(environ: Mapping[str, str], version: str = __version__) -> Path:
+def socket_path(environ: Mapping[str, str]) -> Path:
     """Return the path of the socket for the user's data folder. Nothing is created."""
-    return runtime_folder(environ) / f"{_key(environ)}-{version}{ENDING}"
+    return runtime_folder(environ) / f"{_key(environ)}-{__version__}{ENDING}"
 
 
 def other_sockets(environ: Mapping[str, str]) -> list[Path]:

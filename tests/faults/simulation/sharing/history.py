@@ -239,12 +239,12 @@ class SharedHistory:
 
     def _check_seats(self, session_id: str) -> None:
         """A session is open exactly as long as a client has it open."""
-        seated = {link.name for link in self._laws.seated(session_id)}
+        members = {link.name for link in self._laws.members(session_id)}
         clients = self._daemon.clients
         known = {link.name for link in self._serving if session_id in clients.sessions_of(link.client)}
-        assert seated == known, f"{session_id}: open for {seated}, the daemon says {known}"
+        assert members == known, f"{session_id}: open for {members}, the daemon says {known}"
         is_open = session_id in self._daemon.open_sessions
-        assert is_open == bool(seated), f"{session_id} is {'open' if is_open else 'closed'}, by {seated}"
+        assert is_open == bool(members), f"{session_id} is {'open' if is_open else 'closed'}, by {members}"
 
     def _look(self, session: Session) -> None:
         """Everything that was acknowledged is there once, in order, byte for byte."""

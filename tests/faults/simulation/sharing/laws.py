@@ -14,8 +14,9 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from compactd.daemon.rpc.envelope import Envelope
-from compactd.daemon.sharing.clients import BEHIND_BYTES, DROPPABLE, GRACE_S, LOST_BYTES, event_body
-from compactd.daemon.sharing.event_log import MAX_BYTES, MAX_EVENTS
+from compactd.daemon.sharing.client import BEHIND_BYTES, LOST_BYTES
+from compactd.daemon.sharing.clients import DROPPABLE, GRACE_S
+from compactd.daemon.sharing.event_log import MAX_BYTES, MAX_EVENTS, event_body
 from compactd.protocol.messages import AgentEnd, AgentError, AgentStart, Event, MessageAppended, SessionClosed
 from compactd.session.host import acting
 from tests.faults.simulation.sharing.link import Link
@@ -354,7 +355,7 @@ class Laws:
             self.questions.append(asked)
 
     def check_questions(self) -> None:
-        """Check that each tool call went to the program that gave the prompt, or to its heir."""
+        """Check that each tool call went to the program that gave the prompt, or to its successor."""
         for one in self.questions:
             turn = self._turn(one.session_id, one.turn_id)
             hearing = self.hearing(one.link, one.session_id)
@@ -366,11 +367,13 @@ class Laws:
                 continue
             if owner is not one.link:
                 self.must(owner not in one.open_links, f"{told}, but {owner.name} gave the prompt")
-                is_heir = hearing.answers or hearing.name in self._names_of_heirs(owner, one.session_id)
-                self.must(is_heir and hearing.has_opened, f"{told}, which is no heir of {owner.name}")
+                is_successor = hearing.answers or hearing.name in self._names_of_successors(
+                    owner, one.session_id
+                )
+                self.must(is_successor and hearing.has_opened, f"{told}, not a successor of {owner.name}")
         self.questions.clear()
 
-    def _names_of_heirs(self, owner: Link, session_id: str) -> set[str]:
+    def _names_of_successors(self, owner: Link, session_id: str) -> set[str]:
         """Return the names of programs that may answer for `owner`: its own, and those of its heirs."""
         heirs = [one for (_, heard), one in self.hearings.items() if heard == session_id and one.answers]
         names = [one.name for one in (self.hearing(owner, session_id), *heirs)]
@@ -388,7 +391,7 @@ class Laws:
         self._asked = {key: one for key, one in self._asked.items() if one.link is not link}
         self.links.remove(link)
 
-    def seated(self, session_id: str) -> list[Link]:
+    def members(self, session_id: str) -> list[Link]:
         """Return the connections that have a session open."""
         return [
             link for (link, one), hearing in self.hearings.items() if one == session_id and hearing.is_seated
@@ -408,8 +411,8 @@ class Laws:
         owner = turn.owner
         if owner is None or owner.closed_at is None or turn.began_at is None:
             return
-        # An heir keeps the prompt even if it closes the session, as long as it is connected.
-        names = self._names_of_heirs(owner, session_id)
+        # An successor keeps the prompt even if it closes the session, as long as it is connected.
+        names = self._names_of_successors(owner, session_id)
         opened = [self.hearing(link, session_id) for link in self.links if link.is_open]
         if any(one.has_opened and (one.answers or one.name in names) for one in opened):
             return

@@ -22,7 +22,7 @@ from compactd.daemon.rpc.framing import Framer
 from compactd.daemon.rpc.outgoing import CancelParams, MessageSender
 from compactd.daemon.rpc.request import Request
 from compactd.daemon.rpc.writer import UNSENT_LIMIT_BYTES
-from compactd.daemon.sharing.clients import Client
+from compactd.daemon.sharing.client import Client
 
 WEIGHT = 2048
 

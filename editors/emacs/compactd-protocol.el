@@ -71,11 +71,11 @@
     ("session/close"
      :params ("session_id" "workDoneToken?")
      :result ()
-     :doc "Closes the session in this daemon and cancels a running compaction. The session stays stored.")
+     :doc "Closes the session in this daemon and cancels a running compaction. The session stays stored. If other clients of a shared daemon have it open, it stays open for them.")
     ("session/delete"
      :params ("session_id" "workDoneToken?")
      :result ("left?")
-     :doc "Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new.")
+     :doc "Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new. A session that another client has open is not deleted (error 1004).")
     ("session/configure"
      :params ("session_id" "unset?" "compaction?" "reduce?" "system_prompt?" "tools?" "title?")
      :result ("settings" "warnings" "ignored_settings")
@@ -221,7 +221,7 @@ Name, then fields; those that end in ? may be left out.")
     ("agent_end" :fields ("turn_id" "usage" "context_window" "stop_reason")
      :doc "The prompt was answered, or was ended early.")
     ("agent_abort" :fields ("turn_id")
-     :doc "The client aborted the prompt.")
+     :doc "A client aborted the prompt, or the prompt's client left and no other one answers for it.")
     ("error" :fields ("turn_id" "code" "message")
      :doc "The prompt could not be answered.")
     ("turn_end" :fields ("message" "usage" "context_usage" "turn_id" "entry_id")

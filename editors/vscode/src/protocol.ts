@@ -2101,7 +2101,7 @@ export interface AgentEnd {
   stop_reason: string;
 }
 
-/** The client aborted the prompt. */
+/** A client aborted the prompt, or the prompt's client left and no other one answers for it. */
 export interface AgentAbort {
   /** The session that the event is about. */
   session_id: string;
@@ -2557,9 +2557,9 @@ export interface Requests {
   "session/redo": { params: SessionParams; result: UndoResult };
   /** Lists all sessions. */
   "session/list": { params: Nothing; result: ListResult };
-  /** Closes the session in this daemon and cancels a running compaction. The session stays stored. */
+  /** Closes the session in this daemon and cancels a running compaction. The session stays stored. If other clients of a shared daemon have it open, it stays open for them. */
   "session/close": { params: SessionParams; result: Nothing };
-  /** Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new. */
+  /** Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new. A session that another client has open is not deleted (error 1004). */
   "session/delete": { params: SessionParams; result: DeleteResult };
   /** Sets the given settings and returns the value of every setting, and where it comes from. */
   "session/configure": { params: ConfigureParams; result: ConfigureResult };

@@ -305,7 +305,7 @@ class Methods:
     @method("session/close", Nothing)
     def session_close(self, *, session_id: str, timeout_s: float = TIMEOUT_S) -> Nothing:
         """`session/close`: Closes the session in this daemon and cancels a running compaction. The session
-        stays stored.
+        stays stored. If other clients of a shared daemon have it open, it stays open for them.
         """
 
     @method("session/delete", DeleteResult)
@@ -314,7 +314,7 @@ class Methods:
         snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text
         of the session that are not deleted: those that `session/export` wrote, and the transcript of
         the agent if a hook mirrors the agent's session. If that agent continues its session, the hook
-        stores only what is new.
+        stores only what is new. A session that another client has open is not deleted (error 1004).
         """
 
     @method("session/configure", ConfigureResult)

@@ -608,7 +608,7 @@ class AgentEnd(Struct, frozen=True, kw_only=True, tag="agent_end"):
 
 
 class AgentAbort(Struct, frozen=True, kw_only=True, tag="agent_abort"):
-    """The client aborted the prompt."""
+    """A client aborted the prompt, or the prompt's client left and no other one answers for it."""
 
     turn_id: str
     """The prompt that was aborted; its `agent_end` follows."""

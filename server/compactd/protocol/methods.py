@@ -241,7 +241,7 @@ METHODS: dict[str, Method] = {
             ends=True,
             doc=(
                 "Closes the session in this daemon and cancels a running compaction. The session stays "
-                "stored."
+                "stored. If other clients of a shared daemon have it open, it stays open for them."
             ),
         ),
         Method(
@@ -255,7 +255,8 @@ METHODS: dict[str, Method] = {
                 "hook's data about it, and the link to an ACP session. `left` lists files with text of "
                 "the session that are not deleted: those that `session/export` wrote, and the transcript "
                 "of the agent if a hook mirrors the agent's session. If that agent continues its session, "
-                "the hook stores only what is new."
+                "the hook stores only what is new. A session that another client has open is not deleted "
+                "(error 1004)."
             ),
         ),
         Method(

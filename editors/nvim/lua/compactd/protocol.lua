@@ -1206,7 +1206,7 @@
 ---@field context_window integer|nil The same as `usage.context_window`.
 ---@field stop_reason string Why the last answer ended, as in `message_end`; `aborted` after `agent/abort`; `steps` if the prompt reached its limit of model requests.
 
---- The client aborted the prompt.
+--- A client aborted the prompt, or the prompt's client left and no other one answers for it.
 ---@class compactd.AgentAbort
 ---@field session_id string The session that the event is about.
 ---@field seq integer The number of the event; it rises by one with each event of a session.
@@ -1501,9 +1501,9 @@ return {
     ["session/redo"] = { params = "compactd.SessionParams", result = "compactd.UndoResult" },
     --- Lists all sessions.
     ["session/list"] = { params = "compactd.Nothing", result = "compactd.ListResult" },
-    --- Closes the session in this daemon and cancels a running compaction. The session stays stored.
+    --- Closes the session in this daemon and cancels a running compaction. The session stays stored. If other clients of a shared daemon have it open, it stays open for them.
     ["session/close"] = { params = "compactd.SessionParams", result = "compactd.Nothing" },
-    --- Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new.
+    --- Removes a session for good: its journal, its part of the search index, its snapshots, a hook's data about it, and the link to an ACP session. `left` lists files with text of the session that are not deleted: those that `session/export` wrote, and the transcript of the agent if a hook mirrors the agent's session. If that agent continues its session, the hook stores only what is new. A session that another client has open is not deleted (error 1004).
     ["session/delete"] = { params = "compactd.SessionParams", result = "compactd.DeleteResult" },
     --- Sets the given settings and returns the value of every setting, and where it comes from.
     ["session/configure"] = { params = "compactd.ConfigureParams", result = "compactd.ConfigureResult" },

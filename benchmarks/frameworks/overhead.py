@@ -13,8 +13,10 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from statistics import median, quantiles
+from typing import Any
 
 import msgspec
 
@@ -35,7 +37,7 @@ MODULES = (
     "timed_openclaw",
 )
 ONE = "--one"
-PROCESSES = 3
+PROCESSES = 5
 """Processes for each figure of a first request, which is the median of them."""
 
 
@@ -53,30 +55,39 @@ def run_one(module: str, number: int, is_long: bool) -> None:
     print(json.dumps({"first": clock.first_ms, "gaps": clock.gaps_ms}))
 
 
-def measure(module: str, number: int, one: Timed) -> Timing | None:
-    """Time an agent in new processes. Return None if its adapter is not there."""
-    long, short = [], []
+def measure(module: str, agents: Mapping[int, Timed]) -> Iterator[Timing]:
+    """Time agents of a module, by their number in it. They take turns in new processes, so that a machine
+    that becomes slower meanwhile is as slow for all. Leave out those that cannot run.
+    """
+    runs: dict[int, dict[bool, list[dict[str, Any]]]] = {number: {True: [], False: []} for number in agents}
     for _ in range(PROCESSES):
-        for is_long, into in ((True, long), (False, short)):
-            arguments = (ONE, module, str(number), str(is_long))
-            command = [sys.executable, "-m", "benchmarks.frameworks.overhead", *arguments]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode != 0:
-                print(f"{one.framework} {one.name}: left out: {done.stderr.strip()[-200:]}", file=sys.stderr)
-                return None
-            into.append(json.loads(done.stdout.splitlines()[-1]))
-    gaps = [gap for run in long for gap in run["gaps"]]
-    return Timing(
-        framework=one.framework,
-        name=one.name,
-        kind=one.kind,
-        tokens=sum(tokens_of(use.output) for use in history()) + 20 * HISTORY,
-        median_ms=median(gaps),
-        p95_ms=quantiles(gaps, n=20)[-1],
-        first_ms=median(run["first"] for run in long),
-        fresh_ms=median(run["first"] for run in short),
-        count=len(gaps),
-    )
+        for number, one in agents.items():
+            for is_long in (True, False):
+                if number not in runs:
+                    continue
+                arguments = (ONE, module, str(number), str(is_long))
+                command = [sys.executable, "-m", "benchmarks.frameworks.overhead", *arguments]
+                done = subprocess.run(command, capture_output=True, text=True)
+                if done.returncode == 0:
+                    runs[number][is_long].append(json.loads(done.stdout.splitlines()[-1]))
+                else:
+                    del runs[number]
+                    reason = done.stderr.strip()[-200:]
+                    print(f"{one.framework} {one.name}: left out: {reason}", file=sys.stderr)
+    for number, found in runs.items():
+        one = agents[number]
+        gaps = [gap for run in found[True] for gap in run["gaps"]]
+        yield Timing(
+            framework=one.framework,
+            name=one.name,
+            kind=one.kind,
+            tokens=sum(tokens_of(use.output) for use in history()) + 20 * HISTORY,
+            median_ms=median(gaps),
+            p95_ms=quantiles(gaps, n=20)[-1],
+            first_ms=median(run["first"] for run in found[True]),
+            fresh_ms=median(run["first"] for run in found[False]),
+            count=len(gaps),
+        )
 
 
 def main() -> None:
@@ -90,9 +101,9 @@ def main() -> None:
             agents = timed(module)
         except ModuleNotFoundError:
             continue  # its framework has another environment
-        for number, one in enumerate(agents):
-            if wanted.search(f"{one.framework} {one.name}") and (found := measure(module, number, one)):
-                print(msgspec.json.encode(found).decode(), flush=True)
+        chosen = {at: one for at, one in enumerate(agents) if wanted.search(f"{one.framework} {one.name}")}
+        for found in measure(module, chosen):
+            print(msgspec.json.encode(found).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from subprocess import PIPE
@@ -123,6 +124,19 @@ class _Connection(Connection):
             self._stdin.write(frame)
             self._stdin.flush()
 
+    def is_read(self) -> bool:
+        """Return whether the daemon has read all that was sent. False where the system does not say it."""
+        if sys.platform != "linux" or self._writing.locked():
+            return False
+        import fcntl
+        import termios
+
+        try:
+            unread = fcntl.ioctl(self._stdin, termios.FIONREAD, b"\0\0\0\0")
+        except (OSError, ValueError):
+            return False
+        return not any(unread)
+
     def close_input(self) -> None:
         with contextlib.suppress(OSError):
             self._stdin.close()
@@ -232,6 +246,14 @@ class Client(DaemonClient, Calls):
         """
         sent = _run(self._send_all(requests))
         return Pending(lambda timeout_s: _run(self._answers_to(sent, timeout_s)), sent.is_answered)
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether the daemon has read all that was sent to it: the next 64 KiB can then be sent without
+        waiting. False where the system does not say it (Linux does).
+        """
+        link = self._link
+        return isinstance(link, _Connection) and link.is_read()
 
     def notify(self, method: str, params: Params = None) -> None:
         """Send a notification. Raise `DaemonGone` if the daemon ended."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -97,6 +98,21 @@ def test_the_next_request_only_reads_the_answers(engine: Engine) -> None:
     assert list(view.items) == list(range(len(messages)))
     assert (encoded, requests_sent(engine)) == ([], before + 2)
     assert stored(engine) == contents(messages)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what a pipe holds")
+def test_an_event_loop_sends_nothing_to_a_daemon_that_does_not_read(engine: Engine) -> None:
+    mirror = opened(engine)
+    daemon(engine, signal.SIGSTOP)
+    try:
+        engine.demand(lambda client: client.notify("daemon/ping"))
+        assert not mirror.send_early(history(MESSAGES), SETUP, may_wait=False)
+    finally:
+        daemon(engine, signal.SIGCONT)
+    engine.demand(lambda client: client.daemon_ping())
+    assert mirror.send_early(history(MESSAGES), SETUP, may_wait=False)
+    assert prepared(mirror, MESSAGES).is_whole
+    assert stored(engine) == contents(MESSAGES)
 
 
 def test_results_of_several_tools_are_sent_at_once(engine: Engine) -> None:

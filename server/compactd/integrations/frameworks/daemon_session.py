@@ -112,6 +112,7 @@ class DaemonSession:
         self._forget()
         self._daemon = client.pid
         self._session, self._setup = started.session_id, setup
+        client.session_unsubscribe(session_id=started.session_id, timeout_s=options.call_s)
         self._give_window(client, started, setup)
         if started.resumed:
             self._read_entries(client)

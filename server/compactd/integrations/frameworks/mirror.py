@@ -8,6 +8,7 @@ continues from there on a new branch; the old branch stays in the journal.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -64,17 +65,20 @@ class Mirror(DaemonSession):
         """
         return self._attempt(lambda client: self._prepared(client, history, setup))
 
-    def send_early(self, history: History, setup: Setup) -> bool:
+    def send_early(self, history: History, setup: Setup, *, may_wait: bool = True) -> bool:
         """Send a turn's answer and the results of its tools, and begin the next turn, without waiting for the
         daemon: the next `prepare` then only reads the answers. Return whether that was done. In all but the
         simple case, it is left to `prepare`: `setup` changed, the history was edited, somebody uses the
-        mirror, there is much to send, or a compaction may be due. O(messages) comparisons.
+        mirror, there is much to send, or a compaction may be due. `may_wait`: also send it while the daemon
+        reads nothing, which may take long; an event loop must not. O(messages) comparisons.
         """
         if not self._lock.acquire(blocking=False):
             return False
         try:
             client = self._engine.running()
-            return client is not None and self._sent_early(client, history, setup)
+            if client is None or not (may_wait or client.has_read_all):
+                return False
+            return self._sent_early(client, history, setup)
         except DaemonGone:
             return False
         finally:
@@ -85,6 +89,14 @@ class Mirror(DaemonSession):
         """Whether `prepare_at_once` may return a view: a turn was sent early, and the daemon has answered."""
         early = self._early
         return early is not None and early.pending.is_answered
+
+    def let_answers_be_read(self) -> None:
+        """If a turn was sent early, let the thread run that reads the answers: it may wait for this one.
+        Takes 0.1 ms at most.
+        """
+        early = self._early
+        if early is not None and not early.pending.is_answered:
+            time.sleep(0.0001)
 
     def prepare_at_once(self, history: History, setup: Setup) -> View | None:
         """Return what `prepare` returns, if the turn that was sent early is all that is new in `history`, and

@@ -37,7 +37,7 @@ class Turn:
     answer: Event | None = None
 
     def send(self, answer: Event, results: Event) -> bool:
-        """Send the answer and the results to the daemon. Return whether that was done."""
+        """Send the answer and the results to the daemon. Return whether that was done. Waits for nothing."""
         said = self.call.said
         new = [each.content for each in (answer, results) if each.content is not None]
         if any(_has_own_id(content) for content in new):
@@ -47,7 +47,7 @@ class Turn:
             new = new if shows else [_without_own_ids(content) for content in new]
         keys = [*self.call.keys, *keys_of(new)]
         history = keyed_history(keys, [*said, *new], usage_report(answer.usage_metadata))
-        return self.call.mirror.send_early(history, self.call.setup)
+        return self.call.mirror.send_early(history, self.call.setup, may_wait=False)
 
 
 _turns: OrderedDict[Hashable, tuple[weakref.ref[object], Turn]] = OrderedDict()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
@@ -127,9 +126,7 @@ class CompactdPlugin(BasePlugin):
         engine = self._sessions.engine
         send = engine.guard(partial(early.turn_of, invocation_context, event, self), TESTED)
         if send is not None:
-            # Nobody waits for it. If no thread can be started, the next request sends the turn.
-            with contextlib.suppress(RuntimeError):
-                asyncio.get_running_loop().run_in_executor(None, engine.guard, send, TESTED)
+            engine.guard(send, TESTED)
         return None
 
     async def on_model_error_callback(

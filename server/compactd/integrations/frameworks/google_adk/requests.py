@@ -59,6 +59,7 @@ class ModelCall:
 
     def choose_at_once(self) -> bool:
         """Do the same if the daemon has answered already: the turn was sent early. Return whether it was."""
+        self.mirror.let_answers_be_read()
         if not self.mirror.has_early_answers:
             return False
         self.sent = self.given

@@ -19,7 +19,7 @@ from compactd.integrations.frameworks.engine import checked_level, engine_of
 from compactd.integrations.frameworks.failures import MAX_ATTEMPTS
 from compactd.integrations.frameworks.history import View
 from compactd.integrations.frameworks.mirror import Mirror
-from compactd.integrations.frameworks.pydantic_ai import archive, versions
+from compactd.integrations.frameworks.pydantic_ai import archive, early, versions
 from compactd.integrations.frameworks.pydantic_ai.errors import request_error
 from compactd.integrations.frameworks.pydantic_ai.messages import Units, units_of
 from compactd.integrations.frameworks.pydantic_ai.requests import setup_of
@@ -95,8 +95,11 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
     async def before_model_request(
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """With `persistent`, replace the agent's history by what its next request contains."""
+        """With `persistent`, replace the agent's history by what its next request contains. Otherwise, send
+        the last turn to the daemon, while the framework makes the request.
+        """
         if not self.persistent:
+            self._send_early(ctx, request_context.messages)
             return request_context
         messages = list(request_context.messages)
         shown = await self._shown(ctx, request_context)
@@ -142,7 +145,12 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
             parameters = request_context.model_request_parameters
             setup = setup_of(request_context.model, parameters, whole, ctx, self.context_window)
             mirror = self._sessions().mirror(name)
-            view = await in_thread(partial(mirror.prepare, units.history(), setup))
+            mirror.let_answers_be_read()
+            view = mirror.prepare_at_once(units.history(), setup)
+            if view is None:
+                view = await in_thread(partial(mirror.prepare, units.history(), setup))
+            if not self.persistent:
+                early.note(mirror, ctx.messages, units, setup)
             if view is None:
                 return None
             _limit_output(request_context, view)
@@ -150,6 +158,13 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
         except Exception as error:
             versions.warn_once(error)
             return None
+
+    def _send_early(self, ctx: RunContext[AgentDepsT], messages: Sequence[pai.ModelMessage]) -> None:
+        try:
+            sessions = self._sessions()
+            early.send(sessions.mirror(sessions.name(ctx)), messages)
+        except Exception as error:
+            versions.warn_once(error)
 
     # --- the end of a run -------------------------------------------------------------------------------
 
@@ -171,6 +186,7 @@ class CompactdCapability(AbstractCapability[AgentDepsT]):
             name = self._sessions().name(ctx)
             whole = archive.whole_history(name, messages) if self.persistent else messages
             mirror = self._sessions().mirror(name)
+            early.forget(mirror)
             await in_thread(partial(mirror.record, units_of(whole).history()))
         except Exception as error:
             versions.warn_once(error)

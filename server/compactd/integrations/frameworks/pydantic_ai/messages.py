@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, Final
 
 from pydantic_ai import messages as pai
@@ -65,12 +66,32 @@ class Units:
 
 def units_of(messages: Sequence[pai.ModelMessage]) -> Units:
     """Return the units of `messages`. Messages of unknown classes have none. O(parts)."""
+    places, keys = _from(messages, 0)
+    return Units(messages, places, keys)
+
+
+def continued(units: Units, messages: Sequence[pai.ModelMessage]) -> Units | None:
+    """Return the units of a history that continues the one of `units`: the same objects, then an answer. None
+    for any other history. O(messages) comparisons.
+    """
+    count = len(units.messages)
+    if not 0 < count < len(messages) or not isinstance(messages[count], pai.ModelResponse):
+        return None
+    if not all(map(is_, units.messages, messages)):
+        return None
+    places, keys = _from(messages, count)
+    return Units(messages, [*units.places, *places], [*units.keys, *keys])
+
+
+def _from(messages: Sequence[pai.ModelMessage], start: int) -> tuple[list[tuple[int, int]], list[Hashable]]:
+    """Return (the places, the keys) of the units in the messages from index `start` on."""
     places: list[tuple[int, int]] = []
     keys: list[Hashable] = []
     waiting: list[tuple[int, int, Hashable]] = []
     """Parts of requests that follow each other: they are sent as one, and its results come first."""
-    is_first = True
-    for at, message in enumerate(messages):
+    is_first = start == 0
+    for at in range(start, len(messages)):
+        message = messages[at]
         if isinstance(message, pai.ModelResponse):
             for *place, key in waiting:
                 places.append((place[0], place[1]))
@@ -97,7 +118,7 @@ def units_of(messages: Sequence[pai.ModelMessage]) -> Units:
     for *place, key in waiting:
         places.append((place[0], place[1]))
         keys.append(key)
-    return Units(messages, places, keys)
+    return places, keys
 
 
 def is_setup(part: object) -> bool:

@@ -12,10 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from socket import socket
 
 SERVE = ("serve", "--stdio")
 USAGE = "usage: compactd serve [--shared | --listen] [--socket PATH] [--idle-exit S] [--frame-limit BYTES]\n"
-SERVE_OPTIONS = ("--shared", "--listen", "--socket", "--idle-exit", "--client-fd", "--frame-limit")
+SERVE_OPTIONS = ("--shared", "--listen", "--socket", "--idle-exit", "--frame-limit")
 ATTACH_OPTIONS = ("--no-start", "--socket", "--frame-limit")
 BY_AGENTS = ("hook", "statusline")
 """Commands that an agent runs and waits for."""
@@ -96,30 +97,13 @@ def _served(options: list[str]) -> int:
     from compactd.daemon.core_dumps import forbid_core_dumps
 
     forbid_core_dumps()
-    if asked.client_fd is not None:
-        _leave_parent()
     if asked.listens:
         from compactd.daemon.sharing.listener import listen
 
-        return listen(
-            asked.path,
-            idle_s=asked.idle_s,
-            frame_limit_bytes=asked.frame_limit,
-            client_fd=asked.client_fd,
-        )
+        return listen(asked.path, idle_s=asked.idle_s, frame_limit_bytes=asked.frame_limit)
     from compactd.daemon.app import serve
 
     return serve(fds, frame_limit_bytes=asked.frame_limit)
-
-
-def _leave_parent() -> None:
-    """Go on in a child process whose parent ends at once: the daemon is nobody's child, so that it does not
-    end with all processes of the client that started it.
-    """
-    import os
-
-    if os.fork():
-        os._exit(0)
 
 
 def _attach(options: list[str]) -> int:
@@ -142,13 +126,21 @@ def _attached(fds: tuple[int, int], asked: _Options, *, is_required: bool) -> in
 
     from compactd.daemon.sharing.attach import NotAttached, attach
 
+    def serve(path: Path, first: socket) -> int:
+        from compactd.daemon.core_dumps import forbid_core_dumps
+
+        forbid_core_dumps()
+        from compactd.daemon.sharing.listener import listen
+
+        return listen(path, idle_s=asked.idle_s, frame_limit_bytes=None, first=first)
+
     try:
         return attach(
             fds,
             dict(os.environ),
             path=asked.path,
             frame_limit_bytes=asked.frame_limit,
-            may_start=asked.may_start,
+            serve=serve if asked.may_start else None,
         )
     except NotAttached as error:
         rest = "" if is_required else "; this client gets a daemon of its own"
@@ -163,7 +155,6 @@ class _Options:
         self.frame_limit: int | None = None
         self.socket: str | None = None
         self.idle_s = _idle_s()
-        self.client_fd: int | None = None
         self.listens = self.is_shared = False
         self.may_start = True
 
@@ -192,14 +183,12 @@ def _read_options(options: list[str], allowed: tuple[str, ...]) -> _Options | No
                 asked.is_shared = True
             case "--no-start":
                 asked.may_start = False
-            case "--frame-limit" | "--client-fd" | "--idle-exit":
+            case "--frame-limit" | "--idle-exit":
                 text = next(rest, "")
                 if not text.isdecimal() or (name == "--frame-limit" and int(text) < 1024):
                     return None
                 if name == "--frame-limit":
                     asked.frame_limit = int(text)
-                elif name == "--client-fd":
-                    asked.client_fd = int(text)
                 else:
                     asked.idle_s = float(text)
             case "--socket":

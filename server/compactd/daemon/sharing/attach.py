@@ -12,17 +12,21 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from compactd.daemon.sharing import hello, places
+from compactd.daemon.sharing.background import start_daemon
 
 TRY_S = 15.0
 """Seconds for which joining or starting the daemon is tried."""
 _RETRY_S = 0.03
-DAEMON_FD = 3
-"""The descriptor on which a daemon that was started for this client gets its hello."""
+
+Serve = Callable[[Path, socket.socket], int]
+"""Runs a daemon that listens at a path, and serves its first client on a socket. Returns its exit code. It
+ends at once if another one listens there."""
 
 
 class NotAttached(Exception):
@@ -35,19 +39,20 @@ def attach(
     *,
     path: Path | None,
     frame_limit_bytes: int | None,
-    may_start: bool,
+    serve: Serve | None,
 ) -> int:
     """Have the client on `fds` (input, output) served until it leaves. Return its exit code. `path`: the
-    daemon's socket, by default that of the user's data folder. Raises `NotAttached` before anything was read.
+    daemon's socket, by default that of the user's data folder. `serve`: starts a daemon if none listens
+    there; in its process, this function does not return. Raises `NotAttached` before anything was read.
     """
     if not places.is_supported():
         raise NotAttached("this system has no sockets of the needed kind")
     try:
         if path is None:
             path = places.socket_path(environ)
-            if may_start:
+            if serve is not None:
                 places.make_folder(path.parent)
-        lines, pid = _join(path, environ, fds, frame_limit_bytes, may_start)
+        lines, pid = _join(path, fds, frame_limit_bytes, serve)
     except places.Unusable as error:
         raise NotAttached(str(error)) from None
     # If the daemon ends, nobody has the client's pipes open any more, and the client notices it.
@@ -66,21 +71,20 @@ def attach(
 
 
 def _join(
-    path: Path,
-    environ: Mapping[str, str],
-    fds: tuple[int, int],
-    frame_limit_bytes: int | None,
-    may_start: bool,
+    path: Path, fds: tuple[int, int], frame_limit_bytes: int | None, serve: Serve | None
 ) -> tuple[BinaryIO, object]:
     """Return (the lines of a daemon that serves the client, the daemon's process id)."""
     until = time.monotonic() + TRY_S
-    started = 0
+    is_started = False
     while True:
         link = connect(path)
         if link is None:
-            if not may_start:
+            if serve is None:
                 raise NotAttached(f"no daemon listens at {path}. Start one with `compactd serve --listen`")
-            link, started = _start(path, environ)
+            try:
+                link, is_started = start_daemon(log_path(path), partial(serve, path)), True
+            except OSError as error:
+                raise NotAttached(f"no daemon can be started: {error}") from None
         lines = link.makefile("rb")
         try:
             hello.send_hello(link, fds, frame_limit_bytes)
@@ -88,8 +92,6 @@ def _join(
         except OSError:
             line = None
         if line is not None:
-            if started:
-                os.waitpid(started, 0)  # it has left the daemon to itself
             for warning in _texts(line.get("warnings")):
                 sys.stderr.write(f"compactd: {warning}\n")
             return lines, line.get("pid")
@@ -97,7 +99,7 @@ def _join(
         lines.close()
         link.close()
         if time.monotonic() > until:
-            raise NotAttached(f"the shared daemon does not start{_end_of_log(path) if started else ''}")
+            raise NotAttached(f"the shared daemon does not start{_end_of_log(path) if is_started else ''}")
         time.sleep(_RETRY_S)
 
 
@@ -136,36 +138,6 @@ def user_of(link: socket.socket) -> int:
 def log_path(path: Path) -> Path:
     """Return the path of the log of a daemon that was started in the background."""
     return path.with_name(f"{path.name}.log")
-
-
-def _start(path: Path, environ: Mapping[str, str]) -> tuple[socket.socket, int]:
-    """Start a daemon that listens at `path`. Return (a link to it, the process that starts it). It ends if
-    another one listens there.
-    """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    log = os.open(log_path(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-    null = os.open(os.devnull, os.O_RDONLY)
-    # `-m` alone would import modules from the current folder.
-    command = [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "compactd", "serve", "--listen"]
-    command += ["--socket", os.fspath(path), "--client-fd", str(DAEMON_FD)]
-    # The descriptors that are passed on must not be among those that they are moved to.
-    spare = os.dup(theirs.fileno())
-    actions = [
-        (os.POSIX_SPAWN_DUP2, null, 0),
-        (os.POSIX_SPAWN_DUP2, log, 1),
-        (os.POSIX_SPAWN_DUP2, log, 2),
-        (os.POSIX_SPAWN_DUP2, spare if theirs.fileno() == DAEMON_FD else theirs.fileno(), DAEMON_FD),
-    ]
-    try:
-        # In a session of its own, so that Ctrl-C in this terminal does not end it.
-        pid = os.posix_spawn(sys.executable, command, dict(environ), file_actions=actions, setsid=True)
-    except (OSError, NotImplementedError) as error:
-        raise places.Unusable(f"{sys.executable} cannot be started: {error}") from None
-    finally:
-        theirs.close()
-        for fd in (log, null, spare):
-            os.close(fd)
-    return ours, pid
 
 
 def _texts(given: object) -> list[str]:

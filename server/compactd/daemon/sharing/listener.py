@@ -259,10 +259,13 @@ def retire_others(environ: Mapping[str, str]) -> None:
             _log.warning("the daemon at %s could not be told that a newer one runs: %s", path, error)
 
 
-def listen(path: Path | None, *, idle_s: float, frame_limit_bytes: int | None, client_fd: int | None) -> int:
-    """Run a shared daemon. Return the process's exit code."""
+def listen(
+    path: Path | None, *, idle_s: float, frame_limit_bytes: int | None, first: socket.socket | None = None
+) -> int:
+    """Run a shared daemon. Return the process's exit code. `first`: a link to the client for which it was
+    started in the background.
+    """
     environ = dict(os.environ)
-    first = None if client_fd is None else socket.socket(fileno=client_fd)
     # It stays when the folder in which it was started is removed.
     sys.path[:] = [os.fspath(Path(entry).absolute()) for entry in sys.path]
     os.chdir("/")

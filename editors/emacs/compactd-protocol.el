@@ -171,7 +171,7 @@
     ("session/unsubscribe"
      :params ("session_id" "workDoneToken?")
      :result ()
-     :doc "Sends no more events of a session to this client. A daemon with only one client sends it all events.")
+     :doc "Sends no more events of a session to this client, until it calls `session/subscribe` or `session/start`.")
     ("daemon/retire"
      :params ()
      :result ("clients")

@@ -11,6 +11,12 @@ import pytest
 from compactd_conformance import suite
 from compactd_conformance.frames import NotStarted
 from compactd_conformance.suite import Verdict
+from tests.support.sharing import ATTACH, own_sockets
+
+ABOUT_PROCESSES = {"one-writer", "a-reader-is-told", "killed-in-a-compaction"}
+"""Checks that open a session in a second process, or kill the only one: clients of a shared daemon have one
+daemon, and it lives on.
+"""
 
 OURS = (sys.executable, "-m", "compactd", "serve")
 
@@ -42,6 +48,15 @@ def test_our_daemon_passes_every_check_in_every_framing() -> None:
     assert {(one.name, one.framing) for one in verdicts} == {
         (check.name, framing) for check in suite.CHECKS for framing in check.framings
     }
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+def test_a_shared_daemon_passes_every_check_but_those_about_its_process() -> None:
+    with own_sockets() as sockets:
+        verdicts = suite.run(ATTACH, {**os.environ, **sockets})
+
+    assert set(failed(verdicts)) <= ABOUT_PROCESSES
 
 
 def test_the_names_of_checks_are_unique() -> None:

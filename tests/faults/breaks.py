@@ -1015,8 +1015,9 @@ BREAKS = (
     Break(
         "a client gets the events of every session",
         "daemon/sharing/clients.py",
-        "        if not self.is_shared:\n            return self.connected\n        return tuple",
-        "        if self.is_shared:\n            return self.connected\n        return tuple",
+        "            return () if self.is_shared else self.connected\n        return tuple",
+        "            return self.connected\n        if self.is_shared:\n            return self.connected\n"
+        "        return tuple",
         SHARING,
     ),
     Break(
@@ -1037,9 +1038,24 @@ BREAKS = (
     Break(
         "the tools of a prompt run at another client than its own",
         "daemon/sharing/clients.py",
-        "        if isinstance(first, Client) and first.is_connected:\n            return first\n",
+        "        if isinstance(first, Client) and self.answers(session_id, first):\n"
+        "            return first\n",
         "",
         SHARING,
+    ),
+    Break(
+        "a client that has closed a session is asked for its prompts",
+        "daemon/sharing/clients.py",
+        "client.is_connected and client not in self._left.get(session_id, ())",
+        "client.is_connected",
+        "e2e/sharing/test_prompts.py",
+    ),
+    Break(
+        "an import replaces a session that others have open",
+        "session/import_update.py",
+        "        if may_replace():\n",
+        "        if True:\n",
+        "e2e/sharing/test_membership.py",
     ),
     Break(
         "any client answers for one that has left",
@@ -1051,7 +1067,7 @@ BREAKS = (
     Break(
         "a prompt whose client has left is never given up",
         "daemon/sharing/clients.py",
-        "        if owner is None or owner.is_connected or loop is None or session.is_closed:\n",
+        "        if owner is None or loop is None or session.is_closed or self.answers(session.id, owner):\n",
         "        if True:\n",
         SHARING,
         is_slow=True,

@@ -602,8 +602,8 @@ class Methods:
 
     @method("session/unsubscribe", Nothing)
     def session_unsubscribe(self, *, session_id: str, timeout_s: float = TIMEOUT_S) -> Nothing:
-        """`session/unsubscribe`: Sends no more events of a session to this client. A daemon with only one
-        client sends it all events.
+        """`session/unsubscribe`: Sends no more events of a session to this client, until it calls
+        `session/subscribe` or `session/start`.
         """
 
     @method("daemon/retire", RetireResult)

@@ -536,8 +536,8 @@ METHODS: dict[str, Method] = {
             waits=False,
             read_only=True,
             doc=(
-                "Sends no more events of a session to this client. A daemon with only one client sends it "
-                "all events."
+                "Sends no more events of a session to this client, until it calls `session/subscribe` or "
+                "`session/start`."
             ),
         ),
         Method(

@@ -2,13 +2,14 @@
 "session/import").
 
 The file is imported again, in memory. If nothing but the import ever wrote to the stored session, the new
-import replaces it under the same id. Otherwise the messages that are new in the file are appended, so that
-nothing is lost that was added in compactd.
+import replaces it under the same id. Otherwise, and while other clients have the session open, the messages
+that are new in the file are appended, so that nothing is lost that was added in compactd.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeGuard
 
@@ -31,8 +32,9 @@ from compactd.core.history.state import SessionState
 from compactd.core.redaction.blank_message import message_words
 from compactd.core.tokens.counting import messages_tokens
 from compactd.protocol.errors import InvalidParams
-from compactd.protocol.messages import Message
+from compactd.protocol.messages import Message, MessageAppended
 from compactd.protocol.wire import ImportResult
+from compactd.session.host import acting
 from compactd.session.import_file import (
     TellProgress,
     find_redacted,
@@ -57,13 +59,16 @@ async def update_session(
     tell: TellProgress,
     home: Path,
     session_id: str,
+    *,
+    may_replace: Callable[[], bool] = lambda: True,
 ) -> ImportResult:
     """Add to an imported session what is new in `source`, or create the session. It is open, and the changes
     are on disk, when this returns.
 
-    The params are those of `import_session`. Raises `SessionLocked`, `SessionBusy`, `InvalidParams` if the
-    session was not imported, and what `import_session` raises. O(bytes of the file and of the session), in a
-    worker.
+    The other params are those of `import_session`. `may_replace`: whether a session to which only an import
+    wrote may be replaced; if not, what is new is appended. Raises `SessionLocked`, `SessionBusy`,
+    `InvalidParams` if the session was not imported, and what `import_session` raises. O(bytes of the file and
+    of the session), in a worker.
     """
     world = sessions.world
     is_stored = session_id in sessions.open or await world.in_worker(
@@ -86,10 +91,11 @@ async def update_session(
     session.require_idle()
     if await world.in_worker(lambda: loses_nothing(session, fresh)):
         warnings = await world.in_worker(lambda: tuple(find_redacted(fresh, home)))
-        await sessions.delete(session_id)
-        await sessions.adopt(fresh)
-        await world.in_worker(lambda: keep_time(sessions, fresh, source))
-        return replace(result, warnings=(*result.warnings, *warnings))
+        if may_replace():
+            await sessions.delete(session_id)
+            await sessions.adopt(fresh)
+            await world.in_worker(lambda: keep_time(sessions, fresh, source))
+            return replace(result, warnings=(*result.warnings, *warnings))
     lines = await world.in_worker(lambda: _new_lines(session, fresh, home))
     session.require_idle()
     sides = _new_sides(session, fresh)
@@ -229,6 +235,11 @@ async def _append(session: Session, lines: list[Line], sides: list[UsageReported
         session.pending.add(message)
     session.refresh()
     await session.wait_durable(number)
+    client = acting.get()
+    name = None if client is None else client.name_in(session.id)
+    for entry_id, message in zip(intake.entry_ids, intake.messages, strict=True):
+        session.emit(MessageAppended(entry_id=entry_id, role=message.role, client=name))
+    session.emit_usage()
 
 
 def _words(state: SessionState) -> Counter[int]:

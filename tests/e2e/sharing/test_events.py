@@ -59,6 +59,20 @@ def test_a_client_may_listen_without_opening_the_session(shared: Shared) -> None
     assert listener.refusal("session/subscribe", session_id="s").data["exists"] is True
 
 
+def test_a_client_of_its_own_daemon_may_want_no_events(daemon: Daemon) -> None:
+    for session_id in ("quiet", "told"):
+        daemon.call("session/start", session_id=session_id)
+    daemon.call("session/unsubscribe", session_id="quiet")
+    for session_id in ("quiet", "told"):
+        daemon.call("session/append", session_id=session_id, messages=[user(5)])
+    daemon.event("usage_update", session_id="told")
+    assert daemon.events("quiet") == []
+
+    daemon.call("session/start", session_id="quiet")
+    daemon.call("session/append", session_id="quiet", messages=[user(5)])
+    daemon.event("usage_update", session_id="quiet")
+
+
 def test_the_events_since_a_number_come_again_after_the_answer(shared: Shared) -> None:
     (one,) = opened(shared, "one")
     one.call("session/append", session_id="s", messages=[user(5), user(5), user(5)])

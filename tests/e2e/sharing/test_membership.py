@@ -117,6 +117,20 @@ def test_an_imported_session_is_open_as_long_as_its_client_stays(shared: Shared)
     assert (row["open"], row["message_count"]) == (False, 2)
 
 
+def test_a_session_that_others_have_open_is_not_replaced_by_an_import(shared: Shared) -> None:
+    one, two = shared.attach(), shared.attach()
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Hello."}]
+    one.call("session/import", content={"messages": messages}, session_id="s")
+    two.call("session/start", session_id="s")
+    messages.append({"role": "assistant", "content": "Good morning."})
+    one.call("session/import", content={"messages": messages}, session_id="s")
+
+    two.event("message_appended", entry_id="e2")
+    assert not [event for event in two.events("s") if event["type"] == "session_closed"]
+    seen = two.call("session/context", session_id="s")["messages"]
+    assert [message["content"][0]["text"] for message in seen] == ["Hello.", "Good morning."]
+
+
 def test_a_session_that_others_have_open_is_not_deleted(shared: Shared) -> None:
     one, two = opened(shared, "one", "two")
     refused = two.refusal("session/delete", session_id="s")

@@ -103,6 +103,51 @@ def test_when_its_client_leaves_another_answers_for_it(shared: Shared, provider:
     assert [event["client"] for event in results] == ["one", None, "two", None]
 
 
+def test_a_client_that_closed_the_session_is_asked_nothing_more(shared: Shared, provider: Loopback) -> None:
+    one, two = joined(shared, "one"), joined(shared, "two", answers=True)
+    provider.play(
+        Stall("Let me"), Answer(calls=(Call("read", "{}"),)), Answer(text="It is read."), Answer(text="Yes.")
+    )
+    one.call("agent/prompt", session_id="s", text="Think.")
+    two.event("message_delta")
+    one.call("agent/prompt", session_id="s", text="Read it.")
+    one.call("session/close", session_id="s")
+    two.call("agent/abort", session_id="s")
+    two.call("agent/prompt", session_id="s", text="Are you there?")
+
+    answer(two, tool_call(two), "the text")
+
+    two.event("agent_end", stop_reason="stop")
+    assert not [got for got in one.received if got.value.get("method") == "tool/execute"]
+
+
+def test_without_another_answer_a_prompt_of_a_client_that_closed_the_session_is_stopped(
+    shared: Shared, provider: Loopback
+) -> None:
+    one, two = joined(shared, "one"), joined(shared, "two")
+    provider.play(Stall("Let me"))
+    turn = one.call("agent/prompt", session_id="s", text="Think.")["turn_id"]
+    two.event("message_delta")
+    one.call("session/close", session_id="s")
+
+    assert two.event("agent_end", turn_id=turn).value["params"]["stop_reason"] == "aborted"
+
+
+def test_a_client_that_opens_the_session_again_answers_for_itself(shared: Shared, provider: Loopback) -> None:
+    one, two = joined(shared, "one"), joined(shared, "two", answers=True)
+    provider.play(Stall("Let me"), Answer(calls=(Call("read", "{}"),)), Answer(text="It is read."))
+    one.call("agent/prompt", session_id="s", text="Think.")
+    two.event("message_delta")
+    one.call("session/close", session_id="s")
+    one.call("session/start", **START, client={"name": "one"})
+    two.call("agent/abort", session_id="s")
+    one.call("agent/prompt", session_id="s", text="Read it.")
+
+    answer(one, tool_call(one), "the text")
+
+    two.event("agent_end", stop_reason="stop")
+
+
 def test_a_client_that_comes_back_answers_for_itself(shared: Shared, provider: Loopback) -> None:
     one, two = joined(shared, "one"), joined(shared, "two")
     provider.play(Answer(calls=(Call("read", "{}"),)), Answer(text="It is read."))

@@ -1551,7 +1551,7 @@ return {
     ["daemon/ping"] = { params = "compactd.Nothing", result = "compactd.Nothing" },
     --- Sends the events of an open session to this client, also those that other clients of a shared daemon cause (docs/sharing.md). `session/start` subscribes, too. After the answer, the events after `since_seq` are sent again: all of the last 256 KiB, and of the older ones those about messages.
     ["session/subscribe"] = { params = "compactd.SubscribeParams", result = "compactd.SubscribeResult" },
-    --- Sends no more events of a session to this client. A daemon with only one client sends it all events.
+    --- Sends no more events of a session to this client, until it calls `session/subscribe` or `session/start`.
     ["session/unsubscribe"] = { params = "compactd.SessionParams", result = "compactd.Nothing" },
     --- Makes a shared daemon take no further clients, and end when the last one has left. A newer version of compactd that is started next to it asks for this. A daemon that serves only one client ends with it anyway.
     ["daemon/retire"] = { params = "compactd.Nothing", result = "compactd.RetireResult" },

@@ -30,6 +30,7 @@ class AgentHandlers(HandlerGroup):
         prompted = agent_of(session).prompt(message, raw)
         client = acting.get()
         if isinstance(client, Client):
+            self._daemon.clients.note_prompt(session.id, client)
             client.watch()
         await session.wait_durable(prompted.number)
         return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)

@@ -70,12 +70,19 @@ class FileHandlers(HandlerGroup):
         else:
             from compactd.session.import_update import update_session
 
+            session_id = params.session_id
             try:
                 result = await update_session(
-                    self._sessions, source, params.format, tell, home, params.session_id
+                    self._sessions,
+                    source,
+                    params.format,
+                    tell,
+                    home,
+                    session_id,
+                    may_replace=lambda: not clients.others_in(session_id),
                 )
             except BaseException:
-                clients.close_soon(params.session_id)
+                clients.close_soon(session_id)
                 raise
         clients.join_importer(result.session_id)
         return result

@@ -61,6 +61,8 @@ class Clients:
         """The clients, the one that came first in front."""
         self._members: dict[str, dict[Client, Membership]] = {}
         """By session id, the clients that have the session open, the one that opened it first in front."""
+        self._left: dict[str, set[Client]] = {}
+        """By session id, the clients that have closed the session while others have it open."""
         self._subscribed: dict[str, dict[Client, None]] = {}
         """By session id, the clients that get its events."""
         self._logs: dict[str, EventLog] = {}
@@ -120,10 +122,11 @@ class Clients:
             client.names[session_id] = name
         members[client] = membership
         hearing[client] = None
+        self._left.get(session_id, set()).discard(client)
         session = self._host.open_sessions.get(session_id)
         if session is not None:
             for turn_id, owner in session.prompters.items():
-                if not owner.is_connected and self._successor(session_id, owner) is client:
+                if not self.answers(session_id, owner) and self._successor(session_id, owner) is client:
                     session.prompters[turn_id] = client
         self._announce(session_id)
         return before
@@ -146,9 +149,11 @@ class Clients:
                 self._subscribed.get(session_id, {}).pop(client, None)
             self.note_hooks(session_id)
             return
+        # It may read too slowly meanwhile: then it was told that it gets no more.
+        is_subscribed = client in self._subscribed.get(session_id, {}) and before.is_subscribed
         self._subscribed.get(session_id, {}).pop(client, None)
         is_last = self.leave(session_id, client)
-        if is_open and before.is_subscribed:
+        if is_open and is_subscribed:
             self._subscribed.setdefault(session_id, {})[client] = None
         if is_open and is_last:
             self.close_soon(session_id)
@@ -173,8 +178,17 @@ class Clients:
         """Note that the acting client closes a session, and close it if no other client has it open, or has
         asked for it meanwhile.
         """
-        client = acting.get()
-        await self._host.sessions.close(session_id, is_kept=lambda: not self.leave(session_id, client))
+        client, is_kept = acting.get(), False
+
+        def leave() -> bool:
+            nonlocal is_kept
+            is_kept = not self.leave(session_id, client)
+            return is_kept
+
+        await self._host.sessions.close(session_id, is_kept=leave)
+        if is_kept and isinstance(client, Client):
+            self._left.setdefault(session_id, set()).add(client)
+            self._hand_over(session_id, client)
 
     def close_soon(self, session_id: str) -> None:
         """In a shared daemon: close a session, unless a client has it open, without waiting for it."""
@@ -219,6 +233,8 @@ class Clients:
         client.is_gone = True
         for clients in self._subscribed.values():
             clients.pop(client, None)
+        for left in self._left.values():
+            left.discard(client)
         closing = []
         for session_id in self.sessions_of(client):
             if self.leave(session_id, client):
@@ -267,11 +283,11 @@ class Clients:
         return next(same, next(answering, None))
 
     def _give_up(self, session: Session, turn_id: str) -> None:
-        """Stop a prompt if its client is still away. If the prompt still waits in the queue, look again
+        """Stop a prompt if its client still does not answer. If the prompt waits in the queue, look again
         later: it may begin when its client has been away for long.
         """
         owner, loop = session.prompters.get(turn_id), session.agent_loop
-        if owner is None or owner.is_connected or loop is None or session.is_closed:
+        if owner is None or loop is None or session.is_closed or self.answers(session.id, owner):
             return
         if loop.turn_id == turn_id:
             loop.give_up()
@@ -306,11 +322,14 @@ class Clients:
             self._logs.pop(session_id, None)
             self._subscribed.pop(session_id, None)
             self._members.pop(session_id, None)
+            self._left.pop(session_id, None)
 
     def _hearing(self, session_id: str) -> Sequence[Client]:
-        if not self.is_shared:
-            return self.connected
-        return tuple(self._subscribed.get(session_id, ()))
+        hearing = self._subscribed.get(session_id)
+        if hearing is None:
+            # A daemon on stdio tells its client of every session.
+            return () if self.is_shared else self.connected
+        return tuple(hearing)
 
     def _show_compaction(self, session_id: str, event: CompactionEvent) -> None:
         session = self._host.open_sessions.get(session_id)
@@ -358,6 +377,16 @@ class Clients:
 
     # --- questions --------------------------------------------------------------------------------------
 
+    def answers(self, session_id: str, client: ClientRef) -> bool:
+        """Return whether a client answers questions of its own prompts: it is connected, and has not closed
+        the session since it opened it or gave a prompt.
+        """
+        return client.is_connected and client not in self._left.get(session_id, ())
+
+    def note_prompt(self, session_id: str, client: Client) -> None:
+        """Note that a client has given a prompt."""
+        self._left.get(session_id, set()).discard(client)
+
     async def ask(
         self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
     ) -> tuple[Raw, ClientRef]:
@@ -387,7 +416,7 @@ class Clients:
             # An earlier daemon queued the prompt.
             answering = (client for client, part in connected.items() if part.answers)
             return next(answering, next(iter(connected), None))
-        if isinstance(first, Client) and first.is_connected:
+        if isinstance(first, Client) and self.answers(session_id, first):
             return first
         return self._successor(session_id, first)
 

@@ -68,6 +68,10 @@ class Hearing(Struct):
     """Numbers of deltas that need not come, because too much waited for the program."""
     is_seated: bool = False
     """Whether it has the session open."""
+    may_have_closed: bool = False
+    """Whether its request to close the session was cancelled, and it has not opened it since."""
+    has_closed: bool = False
+    """Whether it has closed the session since it opened it or gave a prompt in it."""
     has_opened: bool = False
     """Whether it has asked to open it, and what it called itself."""
     name: str | None = None
@@ -84,13 +88,15 @@ class Question(Struct):
     call_id: str
     id: bytes
     open_links: tuple[Link, ...]
-    """The connections of programs that had not left then."""
+    """The connections of programs that had not left then, and have not closed the session."""
 
 
 class Turn(Struct):
     """A prompt."""
 
     owner: Link | None = None
+    is_left: bool = False
+    """Whether its owner has closed the session since: another program may have it now."""
     began_at: float | None = None
     is_over: bool = False
 
@@ -108,6 +114,8 @@ class Laws:
         self.hearings: dict[tuple[Link, str], Hearing] = {}
         self.pending: dict[tuple[Link, bytes], tuple[str, Told]] = {}
         """The requests that wait for their answer."""
+        self._left_prompts: set[tuple[Link, bytes]] = set()
+        """Prompts that were given while their client closed the session."""
         self._replays: dict[Link, tuple[str, list[int], int]] = {}
         """Connections to which a session's older events are just being sent again: which session, the numbers
         that came, and how many come."""
@@ -177,6 +185,8 @@ class Laws:
             return
         params: Told = msgspec.json.decode(bytes(message.params))
         self.pending[link, bytes(message.id)] = (message.method, params)
+        if message.method == "agent/prompt":
+            self.hearing(link, params["session_id"]).has_closed = False
         if message.method not in MEMBERSHIP:
             return
         hearing = self.hearing(link, params["session_id"])
@@ -186,7 +196,7 @@ class Laws:
         hearing.since, hearing.is_dropped = params.get("since_seq"), False
         if message.method == "session/start":
             told = params["client"]
-            hearing.has_opened, hearing.name = True, told["name"]
+            hearing.has_opened, hearing.has_closed, hearing.name = True, False, told["name"]
             hearing.answers = hearing.answers or told["answers"]
             hearing.has_hook = hearing.has_hook or told["compaction_hook"]
 
@@ -227,11 +237,12 @@ class Laws:
         if method in MEMBERSHIP:
             self._on_membership(link, session_id, method, result, code)
         elif method == "agent/prompt" and result is not None:
-            self._turn(session_id, result["turn_id"]).owner = link
+            turn = self._turn(session_id, result["turn_id"])
+            turn.owner, turn.is_left = link, (link, id) in self._left_prompts
         elif method == "session/delete" and result is not None:
             for (_, heard), hearing in self.hearings.items():
                 if heard == session_id:
-                    hearing.is_seated = False
+                    hearing.is_seated = hearing.may_have_closed = False
         self.on_answer(link, int(id), method, params, result)
 
     def _on_membership(
@@ -242,17 +253,20 @@ class Laws:
         if result is None:
             hearing.state = "no" if hearing.before == "no" else "maybe"
             if method == "session/close" and code == CANCELLED:
-                # It is closed all the same, or will be at once.
-                hearing.is_seated = False
+                # If it had begun, the client has closed the session all the same.
+                hearing.may_have_closed = True
+                self._note_left(link, session_id)
             return
         if method in ("session/close", "session/unsubscribe"):
             hearing.state, hearing.last = "no", None
             if method == "session/close":
-                hearing.is_seated = False
+                hearing.is_seated = hearing.may_have_closed = False
+                hearing.has_closed = not self._note_left(link, session_id)
                 self._left_at[session_id] = self._now()
             return
         hearing.state = "maybe" if hearing.is_dropped else "yes"
         hearing.is_seated = hearing.is_seated or method == "session/start"
+        hearing.may_have_closed = hearing.may_have_closed and method != "session/start"
         seq, count = result["seq"], len(self.events.get(session_id, ()))
         if not self.must(seq <= count, f"{link.name} {method} {session_id}: seq {seq}, only {count} events"):
             return
@@ -261,6 +275,18 @@ class Laws:
             self._caught_up(link, session_id)
         if method == "session/subscribe" and hearing.since is not None:
             self._expect_replay(link, session_id, hearing.since, result)
+
+    def _note_left(self, link: Link, session_id: str) -> bool:
+        """Note that a program's prompts may now be another's. Return whether it is giving one."""
+        for (one, _), turn in self.turns.items():
+            turn.is_left = turn.is_left or (one == session_id and turn.owner is link)
+        prompts = {
+            key
+            for key, (method, params) in self.pending.items()
+            if key[0] is link and method == "agent/prompt" and params["session_id"] == session_id
+        }
+        self._left_prompts |= prompts
+        return bool(prompts)
 
     def _expect_replay(self, link: Link, session_id: str, since: int, result: Told) -> None:
         seq, missed = result["seq"], result["missed"]
@@ -304,7 +330,7 @@ class Laws:
         hearing.last = seq
         if kind == "session_closed":
             hearing.state, hearing.last = ("no" if hearing.pending is None else "maybe"), None
-            hearing.before, hearing.is_seated = "no", False
+            hearing.before, hearing.is_seated, hearing.may_have_closed = "no", False, False
 
     def _on_replayed(self, link: Link, body: bytes, told: Told, where: str) -> None:
         session_id, seqs, count = self._replays[link]
@@ -346,13 +372,19 @@ class Laws:
                 not is_same or not one.link.is_open,
                 f"{method} {call_id} of {session_id} is asked of {link.name} and of {one.link.name}",
             )
-        open_links = tuple(one for one in self.links if one.is_open)
+        open_links = tuple(one for one in self.links if self._is_there(one, session_id))
         asked = Question(link, session_id, params.get("turn_id", ""), call_id, id, open_links)
         self._asked[link.name.encode() + id] = asked
         if method == "session/compacting":
             self.must(hearing.has_hook, f"{link.name} is asked about a compaction of {session_id}")
         else:
+            self.must(not hearing.has_closed, f"{link.name} is asked for {session_id}, which it has closed")
             self.questions.append(asked)
+
+    def _is_there(self, link: Link, session_id: str) -> bool:
+        """Return whether a program is connected, and neither has closed a session nor is closing it."""
+        hearing = self.hearing(link, session_id)
+        return link.is_open and not hearing.has_closed and hearing.pending != "session/close"
 
     def check_questions(self) -> None:
         """Check that each tool call went to the program that gave the prompt, or to its successor."""
@@ -366,7 +398,8 @@ class Laws:
                 self.must(hearing.has_opened, f"{told}, which never opened the session")
                 continue
             if owner is not one.link:
-                self.must(owner not in one.open_links, f"{told}, but {owner.name} gave the prompt")
+                is_owners = owner in one.open_links and not turn.is_left
+                self.must(not is_owners, f"{told}, but {owner.name} gave the prompt")
                 is_successor = hearing.answers or hearing.name in self._names_of_successors(
                     owner, one.session_id
                 )
@@ -386,16 +419,19 @@ class Laws:
         for (one, session_id), hearing in self.hearings.items():
             if one is link:
                 hearing.state, hearing.is_seated, hearing.pending = "no", False, None
+                hearing.may_have_closed = False
                 self._left_at[session_id] = self._now()
         self.pending = {key: asked for key, asked in self.pending.items() if key[0] is not link}
         self._asked = {key: one for key, one in self._asked.items() if one.link is not link}
         self.links.remove(link)
 
-    def members(self, session_id: str) -> list[Link]:
-        """Return the connections that have a session open."""
-        return [
-            link for (link, one), hearing in self.hearings.items() if one == session_id and hearing.is_seated
-        ]
+    def members(self, session_id: str) -> tuple[set[str], set[str]]:
+        """Return the names of the connections (that have a session open, that may have it open)."""
+        found: tuple[set[str], set[str]] = (set(), set())
+        for (link, one), hearing in self.hearings.items():
+            if one == session_id and hearing.is_seated:
+                found[hearing.may_have_closed].add(link.name)
+        return found
 
     def check_rest(self) -> None:
         """Check what must hold when all requests are answered: everybody got every event."""
@@ -409,14 +445,13 @@ class Laws:
         turn = self._turn(session_id, turn_id)
         self.must(not turn.is_over, f"{turn_id} of {session_id} is over and still answered")
         owner = turn.owner
-        if owner is None or owner.closed_at is None or turn.began_at is None:
+        if owner is None or self._is_there(owner, session_id) or turn.began_at is None:
             return
-        # An successor keeps the prompt even if it closes the session, as long as it is connected.
         names = self._names_of_successors(owner, session_id)
-        opened = [self.hearing(link, session_id) for link in self.links if link.is_open]
+        opened = [self.hearing(link, session_id) for link in self.links if self._is_there(link, session_id)]
         if any(one.has_opened and (one.answers or one.name in names) for one in opened):
             return
-        since = max(owner.closed_at, turn.began_at, self._left_at.get(session_id, 0.0))
+        since = max(owner.closed_at or 0.0, turn.began_at, self._left_at.get(session_id, 0.0))
         waited_s = self._now() - since
         self.must(
             waited_s <= GRACE_S + SLACK_S,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from compactd.compaction.read_ahead import IdleAnalyzer
     from compactd.core.models.observed import Observed
     from compactd.core.models.registry import Lookup
+    from compactd.daemon.fleet.forwarder import Forwarder
     from compactd.daemon.handlers.base import Handler
     from compactd.models.access import ModelAccess
     from compactd.models.catalog import Catalogue
@@ -95,6 +96,7 @@ class Daemon:
         self._outside: SettingsSources | None = None
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
+        self._fleet: Forwarder | None = None
         self._catalogue: Catalogue | None = None
         self._learned: LearnedWindows | None = None
         self._models: ModelAccess | None = None
@@ -126,6 +128,16 @@ class Daemon:
 
             self._sessions = Sessions(self, FolderStore(self.home), self._trees)
         return self._sessions
+
+    @property
+    def fleet(self) -> Forwarder | None:
+        """The calls between this daemon and others of the same database, or None if it has no others."""
+        calls = self.sessions.store.calls
+        if self._fleet is None and calls is not None:
+            from compactd.daemon.fleet.forwarder import Forwarder
+
+            self._fleet = Forwarder(self, calls)
+        return self._fleet
 
     @property
     def catalogue(self) -> Catalogue:
@@ -194,6 +206,11 @@ class Daemon:
             self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
         if method.scope == "session" and not (method.opens or method.ends):
+            session = self.open_sessions.get(getattr(params, "session_id", None) or "")
+            if session is not None and session.is_forwarded and not method.read_only:
+                fleet = self.fleet
+                assert fleet is not None
+                return fleet.forward(session, method, params, request)
             queue = self.sessions.queues.get(getattr(params, "session_id", None) or "")
             if queue is not None and not queue.is_idle and (method.waits or queue.is_in_transition):
                 return _handle_in_turn(queue, handle, params, request)
@@ -263,9 +280,11 @@ class Daemon:
         self.clients.emit(session_id, seq, event)
 
     async def ask_client(
-        self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct | Raw, timeout_s: float
     ) -> tuple[Raw, ClientRef]:
         """Send a request to a client and return its answer. Raises `ClientFailed`."""
+        if self._fleet is not None and self._fleet.is_remote(first):
+            return await self._fleet.ask(first, session_id, method, params, timeout_s), first
         return await self.clients.ask(session_id, first, method, params, timeout_s)
 
     async def read_keys(self) -> None:

@@ -11,6 +11,7 @@ from compactd.protocol import wire
 
 if TYPE_CHECKING:
     from compactd.core.models.registry import Lookup
+    from compactd.daemon.fleet.forwarder import Forwarder
     from compactd.daemon.sharing.clients import Clients
     from compactd.models.catalog import Catalogue
     from compactd.models.learned_windows import LearnedWindows
@@ -35,6 +36,11 @@ class HandlerHost(Protocol):
     @property
     def sessions(self) -> Sessions:
         """The sessions that are open in this process."""
+        ...
+
+    @property
+    def fleet(self) -> Forwarder | None:
+        """The calls between this daemon and others of the same database, or None if it has no others."""
         ...
 
     @property

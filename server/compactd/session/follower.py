@@ -100,6 +100,7 @@ class SessionFollower:
         for entry in session.entries:
             self._note_compaction(entry)
         self._note_owner(is_owned)
+        self._reading = asyncio.Lock()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property
@@ -116,6 +117,12 @@ class SessionFollower:
         except OSError:
             return self._session.owner == "other"
 
+    async def read_to(self, count: int) -> None:
+        """Read on until the session has `count` records here, too. Return at once if it has."""
+        async with self._reading:
+            if len(self._session.entries) < count:
+                await self._read_on()
+
     async def stop(self) -> None:
         """Stop reading."""
         self._task.cancel()
@@ -128,7 +135,8 @@ class SessionFollower:
         while True:
             await asyncio.sleep(FOLLOW_S)
             try:
-                await self._read_on()
+                async with self._reading:
+                    await self._read_on()
             except SessionNotFound:
                 self._follower.close()
                 self._deleted()

@@ -165,7 +165,7 @@ class SessionHost(Protocol):
         ...
 
     async def ask_client(
-        self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct | Raw, timeout_s: float
     ) -> tuple[Raw, ClientRef]:
         """Send a request about a session to the client `first`. If that client has left or does not answer
         such requests, ask another one of the session that does. Return (the answer, the client that gave

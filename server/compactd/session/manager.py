@@ -184,6 +184,8 @@ class Sessions:
             if not resumed:
                 # An earlier session with this id may have left snapshots: its deletion was interrupted.
                 await snapshots.forget()
+        if session.is_forwarded:
+            return StartedSession(session, resumed, ())
         if session.journal is None:
             return StartedSession(session, resumed, _read_only_warnings(session, want))
         if was_followed and resumed:
@@ -303,6 +305,7 @@ class Sessions:
             session.writer = owner
             deleted = partial(self._close_deleted, session)
             session.following = SessionFollower(session, follower, is_owned, deleted)
+            session.is_forwarded = self.store.calls is not None and not want.read_only
         return session
 
     def _close_deleted(self, session: Session) -> None:

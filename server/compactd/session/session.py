@@ -133,6 +133,10 @@ class FollowerStatus(Protocol):
         """Return true if a process has the session open for writing now. Checks the session's lock."""
         ...
 
+    async def read_to(self, count: int) -> None:
+        """Read on until the session has `count` records here, too."""
+        ...
+
     async def stop(self) -> None:
         """Stop reading."""
         ...
@@ -194,6 +198,8 @@ class Session:
         self.following: FollowerStatus | None = None
         """The follower of the journal that another process writes, or None if this process writes the
         session."""
+        self.is_forwarded = False
+        """True if requests that change the session are carried out by the process that writes it."""
         self.entries: list[Entry] = list(entries)
         """All entries of the journal. An entry's index is the `seq` of its record."""
         self.writer: dict[str, Detail] = {}

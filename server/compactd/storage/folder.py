@@ -58,6 +58,11 @@ class FolderStore:
         self._workers = workers or ThreadPoolExecutor(_WORKERS, thread_name_prefix="compactd-store")
 
     @property
+    def calls(self) -> None:
+        """None: a session's files have one writer."""
+        return None
+
+    @property
     def index(self) -> FileIndex:
         """The search index of the journals in the folder, created at the first use."""
         if self._index is None:

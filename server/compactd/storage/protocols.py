@@ -151,6 +151,57 @@ class Follower(Protocol):
         ...
 
 
+class Call(Struct, frozen=True, kw_only=True):
+    """A call of another process that shares the store."""
+
+    id: str
+    sender: str
+    """The name of that process: where the answer goes."""
+    session_id: str
+    body: bytes
+
+
+class Calls(Protocol):
+    """Calls between the processes that share a store. A call may be lost when the database is restarted, so the
+    one who waits looks from time to time. Its methods block, except `new_id` and `listen`.
+    """
+
+    @property
+    def node(self) -> str:
+        """The name of this process."""
+        ...
+
+    def writer_of(self, session_id: str) -> str | None:
+        """Return the name of the process that has a session open for writing, or None."""
+        ...
+
+    def new_id(self) -> str:
+        """Return the id for a new call."""
+        ...
+
+    def send(self, call_id: str, node: str, session_id: str, body: bytes) -> None:
+        """Send a call to another process."""
+        ...
+
+    def take(self, waiting: Sequence[str]) -> tuple[list[Call], dict[str, bytes]]:
+        """Return (the new calls to this process, the answers to those of the calls `waiting` that have one).
+        Each is returned once.
+        """
+        ...
+
+    def answer(self, call: Call, body: bytes) -> None:
+        """Answer a call."""
+        ...
+
+    def withdraw(self, call_id: str) -> bool:
+        """Take a call of this process back. Return false if the other process has read it."""
+        ...
+
+    def listen(self, on_news: Callable[[], None]) -> None:
+        """Call `on_news` in any thread when there may be new calls or answers."""
+        ...
+
+
 class SearchableText(Struct, frozen=True):
     """The searchable content of a journal record: the entry id, role, time (Unix seconds) and text of a
     message.
@@ -196,6 +247,13 @@ class Store(Protocol):
     @property
     def index(self) -> Index:
         """The search index of the sessions in this store."""
+        ...
+
+    @property
+    def calls(self) -> Calls | None:
+        """The calls between the processes that share this store. None if only one process at a time may write
+        a session, and others wait until it has closed it.
+        """
         ...
 
     def create(self, session_id: str, first: bytes, durability: Durability) -> Journal:

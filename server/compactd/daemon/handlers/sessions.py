@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from compactd.core.history.entries import EntryId, Item
 from compactd.core.history.pins import pinned_of
@@ -15,6 +15,7 @@ from compactd.daemon.handlers.base import Handled, HandlerGroup, is_quick
 from compactd.daemon.rpc.request import Request
 from compactd.daemon.sharing.client import Client, Membership
 from compactd.protocol import wire
+from compactd.protocol.methods import METHODS
 from compactd.session.host import acting
 from compactd.session.manager import Start, StartedSession, new_id
 from compactd.session.session import Session
@@ -43,6 +44,14 @@ class SessionHandlers(HandlerGroup):
         clients.join(session_id, membership)
         clients.note_hooks(session_id)
         session = started.session
+        fleet = self._daemon.fleet
+        if session.is_forwarded and fleet is not None:
+            # The values in the params are the writer's to apply.
+            answer = await fleet.forward(session, METHODS["session/start"], params, request)
+            assert isinstance(answer, Raw)
+            result = msgspec.json.decode(answer, type=wire.StartResult)
+            current = self._sessions.get(session_id)
+            return msgspec.structs.replace(result, resumed=started.resumed, seq=current.event_seq)
         usage = session.token_usage()
         ignored, told = self._daemon.outside.ignored_settings(session.working_dir, session.ignored)
         return wire.StartResult(

@@ -174,7 +174,7 @@ class Client:
         out.notify_body(body, droppable=droppable)
         return True
 
-    async def ask(self, method: str, params: Struct, timeout_s: float) -> Raw:
+    async def ask(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
         """Send a request to the client and return its answer. Raises `ClientFailed`, and `ConnectionError` if
         the client has left.
         """

@@ -388,7 +388,7 @@ class Clients:
         self._left.get(session_id, set()).discard(client)
 
     async def ask(
-        self, session_id: str, first: ClientRef | None, method: str, params: Struct, timeout_s: float
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct | Raw, timeout_s: float
     ) -> tuple[Raw, ClientRef]:
         """See `SessionHost.ask_client`. If the client that is asked leaves, the next one is asked."""
         loop = asyncio.get_running_loop()

@@ -1,0 +1,1 @@
+"""Sessions in a database that several daemons share: the one that writes a session serves all others."""

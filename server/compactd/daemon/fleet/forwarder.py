@@ -1,0 +1,277 @@
+"""Forward a client's requests to the daemon that writes the session, and carry out those of other daemons.
+
+All daemons of one database may have a session open. One of them has its lease and writes; the others follow
+its records. A request that changes the session goes to the writer as a row of the database. If there is no
+writer any more, the daemon that is asked becomes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Protocol, TypeGuard, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from compactd.daemon.fleet.messages import Answered, Asked, Failure, Forwarded, Question
+from compactd.daemon.rpc.outgoing import AnsweredWithError, ErrorObject, error_object
+from compactd.daemon.rpc.params import ParamsReader
+from compactd.daemon.rpc.request import Reply, Request
+from compactd.protocol.errors import StorageFailed
+from compactd.protocol.messages import encode
+from compactd.protocol.methods import Method
+from compactd.session.host import ClientFailed, ClientRef, acting
+from compactd.session.manager import Sessions, Start
+from compactd.session.session import Session
+from compactd.storage.protocols import Call, Calls
+
+T = TypeVar("T")
+
+LOOK_S = 1.0
+"""Seconds between two looks whether the writer still lives, while its answer is waited for."""
+
+_decode = msgspec.json.Decoder(Asked).decode
+_decode_answer = msgspec.json.Decoder(Answered).decode
+_log = logging.getLogger("compactd.fleet")
+
+
+class FleetHost(Protocol):
+    """The daemon as its forwarder sees it."""
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """All compactd methods by name."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions that are open in this process, and the store of all."""
+        ...
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        """Run `work` in a worker thread and return its result."""
+        ...
+
+    def call(self, method: Method, params: Struct, request: Request) -> Reply | Awaitable[Reply]:
+        """Return the result of a request, or an awaitable of the result."""
+        ...
+
+    async def ask_client(
+        self, session_id: str, first: ClientRef | None, method: str, params: Struct | Raw, timeout_s: float
+    ) -> tuple[Raw, ClientRef]:
+        """Send a request to a client and return its answer. Raises `ClientFailed`."""
+        ...
+
+
+class RemoteClient:
+    """A client of another daemon: a `ClientRef`."""
+
+    is_connected = True
+    """Whether it is connected is known at its daemon only, which says so when it is asked."""
+
+    def __init__(self, node: str, call_id: str, name: str | None) -> None:
+        self.node = node
+        self.call_id = call_id
+        self._name = name
+
+    def name_in(self, session_id: str) -> str | None:
+        """Return the name that the client gave itself, or None."""
+        return self._name
+
+
+class WriterGone(Exception):
+    """The daemon that was asked has lost the session's lease. `may_have_begun`: it had read the request."""
+
+    def __init__(self, *, may_have_begun: bool) -> None:
+        super().__init__("the daemon that wrote the session is gone")
+        self.may_have_begun = may_have_begun
+
+
+class Forwarder:
+    """The calls between this daemon and the others. Use it only on the event loop's thread."""
+
+    def __init__(self, host: FleetHost, calls: Calls) -> None:
+        self._host = host
+        self._calls = calls
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[str, asyncio.Future[Answered]] = {}
+        """By the id of a call that was sent, who waits for its answer."""
+        self._prompters: dict[str, ClientRef] = {}
+        """By the id of a call with a prompt, the client that gave it."""
+        self._serving: set[asyncio.Task[None]] = set()
+        self._is_reading = self._has_news = False
+        calls.listen(self._wake)
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self.note_news)
+
+    # --- requests of this daemon's clients --------------------------------------------------------------
+
+    async def forward(self, session: Session, method: Method, params: Struct, request: Request) -> Reply:
+        """Have a request to a followed session carried out by the daemon that writes it, or here if there is
+        none. Raises what the handler raises there, and `StorageFailed` if the answer was lost and the request
+        must not be sent twice.
+        """
+        client = acting.get()
+        name = None if client is None else client.name_in(session.id)
+        body = encode(
+            Forwarded(session_id=session.id, method=method.name, params=Raw(encode(params)), client=name)
+        )
+        while True:
+            writer = await self._host.in_worker(partial(self._calls.writer_of, session.id))
+            if writer is None or writer == self._calls.node:
+                await self._host.sessions.start(Start(session_id=session.id))
+                current = self._host.sessions.get(session.id)
+                if current.journal is not None:
+                    return await _awaited(self._host.call(method, params, request))
+                session = current
+                continue
+            try:
+                answer = await self._ask(writer, session.id, body, client)
+            except WriterGone as gone:
+                if gone.may_have_begun and method.repeat == "no":
+                    raise StorageFailed(
+                        "The daemon that wrote this session has ended, perhaps after it carried the request "
+                        "out. Read agent/state, and send the request again if needed."
+                    ) from None
+                continue
+            if answer.error is not UNSET:
+                raise AnsweredWithError(
+                    ErrorObject(answer.error.code, answer.error.message, answer.error.data)
+                )
+            if session.following is not None:
+                await session.following.read_to(answer.records)
+            return None if answer.result is UNSET else answer.result
+
+    def is_remote(self, client: ClientRef | None) -> TypeGuard[RemoteClient]:
+        """Return whether a client is another daemon's."""
+        return isinstance(client, RemoteClient)
+
+    async def ask(
+        self, client: RemoteClient, session_id: str, method: str, params: Struct | Raw, timeout_s: float
+    ) -> Raw:
+        """Send a request to a client of another daemon, and return its answer. Raises `ClientFailed`."""
+        question = Question(
+            session_id=session_id,
+            prompt_call=client.call_id,
+            method=method,
+            params=Raw(encode(params)),
+            timeout_s=timeout_s,
+        )
+        call_id, waiter = await self._send(client.node, session_id, encode(question))
+        try:
+            answer = await asyncio.wait_for(waiter, timeout_s)
+        except TimeoutError:
+            raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None
+        finally:
+            self._waiting.pop(call_id, None)
+        if answer.error is not UNSET:
+            raise ClientFailed(answer.error.message)
+        return Raw(b"null") if answer.result is UNSET else answer.result
+
+    async def _ask(self, writer: str, session_id: str, body: bytes, client: ClientRef | None) -> Answered:
+        call_id, waiter = await self._send(writer, session_id, body)
+        if client is not None:
+            self._prompters[call_id] = client
+        try:
+            while True:
+                done, _ = await asyncio.wait((waiter,), timeout=LOOK_S)
+                if done:
+                    return waiter.result()
+                if await self._host.in_worker(partial(self._calls.writer_of, session_id)) == writer:
+                    continue
+                is_withdrawn = await self._host.in_worker(partial(self._calls.withdraw, call_id))
+                if waiter.done():
+                    return waiter.result()
+                raise WriterGone(may_have_begun=not is_withdrawn)
+        finally:
+            self._waiting.pop(call_id, None)
+
+    async def _send(self, node: str, session_id: str, body: bytes) -> tuple[str, asyncio.Future[Answered]]:
+        waiter: asyncio.Future[Answered] = self._loop.create_future()
+        call_id = self._calls.new_id()
+        self._waiting[call_id] = waiter  # the answer may come before `send` returns
+        await self._host.in_worker(partial(self._calls.send, call_id, node, session_id, body))
+        return call_id, waiter
+
+    # --- calls of other daemons -------------------------------------------------------------------------
+
+    def note_news(self) -> None:
+        """Read the calls and answers for this daemon. Called when there are any, or when some may have been
+        missed.
+        """
+        self._has_news = True
+        if not self._is_reading:
+            self._is_reading = True
+            task = asyncio.ensure_future(self._read())
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+
+    async def _read(self) -> None:
+        try:
+            while self._has_news:
+                self._has_news = False
+                waiting = tuple(self._waiting)
+                calls, answers = await self._host.in_worker(partial(self._calls.take, waiting))
+                for call_id, body in answers.items():
+                    waiter = self._waiting.get(call_id)
+                    if waiter is not None and not waiter.done():
+                        waiter.set_result(_decode_answer(body))
+                for call in calls:
+                    task = asyncio.ensure_future(self._serve(call))
+                    self._serving.add(task)
+                    task.add_done_callback(self._serving.discard)
+        except Exception:
+            _log.exception("calls of other daemons could not be read")
+        finally:
+            self._is_reading = False
+
+    async def _serve(self, call: Call) -> None:
+        asked: Asked | None = None
+        try:
+            asked = _decode(call.body)
+            if isinstance(asked, Forwarded):
+                result = await self._carry_out(call, asked)
+            else:
+                result = await self._ask_own(asked)
+            answer = Answered(result=Raw(result), records=self._records(call.session_id))
+        except Exception as error:
+            told = error_object(error, getattr(asked, "method", "a call"))
+            failure = Failure(told.code, told.message, told.data)
+            answer = Answered(error=failure, records=self._records(call.session_id))
+        try:
+            await self._host.in_worker(partial(self._calls.answer, call, encode(answer)))
+        except Exception:
+            _log.exception("a call of another daemon could not be answered")
+
+    async def _carry_out(self, call: Call, asked: Forwarded) -> bytes:
+        method = self._host.methods[asked.method]
+        params = ParamsReader(method.name, method.params).read(asked.params)
+        acting.set(RemoteClient(call.sender, call.id, asked.client))
+        request = Request(id=None, name=method.name, _notify=lambda *_, **__: True)
+        try:
+            return encode(await _awaited(self._host.call(method, params, request)))
+        finally:
+            request.is_answered = True
+            for act in request.take_after():
+                act()
+
+    async def _ask_own(self, asked: Question) -> bytes:
+        client = self._prompters.get(asked.prompt_call)
+        raw, _ = await self._host.ask_client(
+            asked.session_id, client, asked.method, asked.params, asked.timeout_s
+        )
+        return bytes(raw)
+
+    def _records(self, session_id: str) -> int:
+        session = self._host.sessions.open.get(session_id)
+        return 0 if session is None else len(session.entries)
+
+
+async def _awaited(reply: Reply | Awaitable[Reply]) -> Reply:
+    return reply if reply is None or isinstance(reply, Struct | Raw) else await reply

@@ -1,0 +1,46 @@
+"""What daemons of one database say to each other about a session."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+
+class Forwarded(Struct, frozen=True, kw_only=True, tag="request"):
+    """A client's request, for the daemon that writes the session."""
+
+    session_id: str
+    method: str
+    params: Raw
+    client: str | None = None
+    """The name that the client gave itself."""
+
+
+class Question(Struct, frozen=True, kw_only=True, tag="question"):
+    """A request to the client that gave a prompt, for the daemon to which it is connected."""
+
+    session_id: str
+    prompt_call: str
+    """The id of the call with which the prompt came."""
+    method: str
+    params: Raw
+    timeout_s: float
+
+
+Asked = Forwarded | Question
+
+
+class Failure(Struct, frozen=True):
+    """The error of an answer, as in JSON-RPC."""
+
+    code: int
+    message: str
+    data: Raw | UnsetType = UNSET
+
+
+class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to a call. One of `result` and `error` is set."""
+
+    result: Raw | UnsetType = UNSET
+    error: Failure | UnsetType = UNSET
+    records: int = 0
+    """How many records the session then had."""

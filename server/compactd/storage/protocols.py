@@ -157,7 +157,6 @@ class Call(Struct, frozen=True, kw_only=True):
     id: str
     sender: str
     """The name of that process: where the answer goes."""
-    session_id: str
     body: bytes
 
 
@@ -179,7 +178,7 @@ class Calls(Protocol):
         """Return the id for a new call."""
         ...
 
-    def send(self, call_id: str, node: str, session_id: str, body: bytes) -> None:
+    def send(self, call_id: str, node: str, body: bytes) -> None:
         """Send a call to another process."""
         ...
 

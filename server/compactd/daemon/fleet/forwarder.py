@@ -163,7 +163,7 @@ class Forwarder:
             params=Raw(encode(params)),
             timeout_s=timeout_s,
         )
-        call_id, waiter = await self._send(client.node, session_id, encode(question))
+        call_id, waiter = await self._send(client.node, encode(question))
         try:
             answer = await asyncio.wait_for(waiter, timeout_s)
         except TimeoutError:
@@ -175,7 +175,7 @@ class Forwarder:
         return Raw(b"null") if answer.result is UNSET else answer.result
 
     async def _ask(self, writer: str, session_id: str, body: bytes, client: ClientRef | None) -> Answered:
-        call_id, waiter = await self._send(writer, session_id, body)
+        call_id, waiter = await self._send(writer, body)
         if client is not None:
             self._prompters[call_id] = client
         try:
@@ -192,11 +192,11 @@ class Forwarder:
         finally:
             self._waiting.pop(call_id, None)
 
-    async def _send(self, node: str, session_id: str, body: bytes) -> tuple[str, asyncio.Future[Answered]]:
+    async def _send(self, node: str, body: bytes) -> tuple[str, asyncio.Future[Answered]]:
         waiter: asyncio.Future[Answered] = self._loop.create_future()
         call_id = self._calls.new_id()
         self._waiting[call_id] = waiter  # the answer may come before `send` returns
-        await self._host.in_worker(partial(self._calls.send, call_id, node, session_id, body))
+        await self._host.in_worker(partial(self._calls.send, call_id, node, body))
         return call_id, waiter
 
     # --- calls of other daemons -------------------------------------------------------------------------
@@ -239,11 +239,11 @@ class Forwarder:
                 result = await self._carry_out(call, asked)
             else:
                 result = await self._ask_own(asked)
-            answer = Answered(result=Raw(result), records=self._records(call.session_id))
+            answer = Answered(result=Raw(result), records=self._records(asked))
         except Exception as error:
             told = error_object(error, getattr(asked, "method", "a call"))
             failure = Failure(told.code, told.message, told.data)
-            answer = Answered(error=failure, records=self._records(call.session_id))
+            answer = Answered(error=failure, records=self._records(asked))
         try:
             await self._host.in_worker(partial(self._calls.answer, call, encode(answer)))
         except Exception:
@@ -268,8 +268,8 @@ class Forwarder:
         )
         return bytes(raw)
 
-    def _records(self, session_id: str) -> int:
-        session = self._host.sessions.open.get(session_id)
+    def _records(self, asked: Asked | None) -> int:
+        session = None if asked is None else self._host.sessions.open.get(asked.session_id)
         return 0 if session is None else len(session.entries)
 
 

@@ -161,8 +161,8 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class Calls(Protocol):
-    """Calls between the processes that share a store. A call may be lost when the database is restarted, so the
-    one who waits looks from time to time. Its methods block, except `new_id` and `listen`.
+    """Calls between the processes that share a store. A call may be lost when the database is restarted, so
+    who waits looks from time to time. Its methods block, except `new_id` and `listen`.
     """
 
     @property
@@ -193,7 +193,11 @@ class Calls(Protocol):
         ...
 
     def withdraw(self, call_id: str) -> bool:
-        """Take a call of this process back. Return false if the other process has read it."""
+        """Take a call of this process back. Return false if the other process may have read it."""
+        ...
+
+    def is_there(self, call_id: str) -> bool:
+        """Return whether a call is still known."""
         ...
 
     def listen(self, on_news: Callable[[], None]) -> None:

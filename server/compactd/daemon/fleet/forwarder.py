@@ -183,7 +183,8 @@ class Forwarder:
                 done, _ = await asyncio.wait((waiter,), timeout=LOOK_S)
                 if done:
                     return waiter.result()
-                if await self._host.in_worker(partial(self._calls.writer_of, session_id)) == writer:
+                is_writer = await self._host.in_worker(partial(self._calls.writer_of, session_id)) == writer
+                if is_writer and await self._host.in_worker(partial(self._calls.is_there, call_id)):
                     continue
                 is_withdrawn = await self._host.in_worker(partial(self._calls.withdraw, call_id))
                 if waiter.done():

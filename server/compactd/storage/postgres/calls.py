@@ -14,6 +14,7 @@ from compactd.storage.postgres.keys import key_of
 from compactd.storage.postgres.leases import LIVE
 from compactd.storage.postgres.notices import Listener
 from compactd.storage.postgres.pool import Connection, Pool
+
 from compactd.storage.protocols import Call
 
 KEPT = "1 hour"
@@ -116,9 +117,17 @@ class PostgresCalls:
             self._known.discard(call.id)
 
     def withdraw(self, call_id: str) -> bool:
-        """Take a call back. Return false if the other node has read it. One round trip."""
+        """Take a call back. Return false if the other node may have read it. One round trip."""
         row = self._run(lambda connection: connection.execute(_WITHDRAW, self._named(id=call_id)).fetchone())
-        return row is None or row[0] is not True
+        return row is not None and row[0] is False
+
+    def is_there(self, call_id: str) -> bool:
+        """Return whether a call is still in the table. One round trip."""
+        asked = "SELECT 1 FROM compactd.calls WHERE tenant = %(tenant)s AND id = %(id)s"
+        return (
+            self._run(lambda connection: connection.execute(asked, self._named(id=call_id)).fetchone())
+            is not None
+        )
 
     def listen(self, on_news: Callable[[], None]) -> None:
         """Call `on_news`, in a thread, when there may be calls or answers for this node."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from compactd.storage import files, locks
+from compactd.storage.file_journal import FileJournal
 from compactd.storage.folder import FolderStore
-from compactd.storage.journal import FileJournal
 from compactd.storage.journal_file import JournalFile
 from compactd.storage.journal_records import as_appended, encode_journal, encode_record, scan
 from compactd.storage.memory_journal import MemoryJournal

@@ -33,7 +33,7 @@ def make_store(environ: Mapping[str, str], home: Path) -> Store:
     if not separator or scheme not in _SCHEMES:
         # Show nothing of the URL: it can contain a password.
         raise StorageFailed(
-            f"{STORE} is no URL of a store that compactd has. Write postgresql://USER:PASSWORD@HOST/DATABASE, "
+            f"{STORE} is not the URL of a store. Write postgresql://USER:PASSWORD@HOST/DATABASE, "
             "or unset it to store sessions in files.",
             reason="unknown_store",
         )

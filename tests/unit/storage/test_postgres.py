@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -19,19 +20,16 @@ from compactd.protocol.errors import FormatNotSupported, SessionLocked, SessionN
 from compactd.session.search_all import search_everywhere
 from compactd.storage.choose import make_store
 from compactd.storage.journal_records import as_appended, encode_journal
-from compactd.storage.protocols import RecordsLost
-from tests.support.postgres import OWNER, PASSWORD, Server, running_server
-
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
-
-pytest.importorskip("psycopg", reason="needs the extra `postgres`")
-
 from compactd.storage.postgres import leases
 from compactd.storage.postgres.keys import notice_of
 from compactd.storage.postgres.migrate import check, migrate
 from compactd.storage.postgres.notices import Listener
 from compactd.storage.postgres.schema import MIGRATIONS, TABLES, Migration
 from compactd.storage.postgres.store import PostgresStore
+from compactd.storage.protocols import RecordsLost
+from tests.support.postgres import OWNER, PASSWORD, Server, running_server
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
 CHILD = Path(__file__).parent / "children" / "postgres_writer.py"
 Make = Callable[..., PostgresStore]
@@ -420,9 +418,7 @@ async def test_the_password_is_never_shown(
     )
     for url in bad:
         with pytest.raises(StorageFailed) as refused:
-            store = make_store({"COMPACTD_STORE": url}, Path("/nonexistent"))
-            store.pool.patience_s = 0  # type: ignore[attr-defined]
-            store.list()
+            make_store({"COMPACTD_STORE": url}, Path("/nonexistent")).list()
         told.append(refused.value)
         with pytest.raises(StorageFailed) as refused:
             migrate(url)
@@ -432,9 +428,9 @@ async def test_the_password_is_never_shown(
     await journal.close()
 
     shown = caplog.text + "".join(repr(one) + str(one) + str(vars(one)) for one in told)
+    shown += "".join("".join(traceback.format_exception(one)) for one in told)
     assert PASSWORD not in shown
     assert PASSWORD.encode() not in store.journal_bytes("s1")
-    assert all(one.__cause__ is None and one.__suppress_context__ for one in told)
 
 
 def test_a_schema_of_the_future_and_one_of_the_past_are_refused(server: Server, database: str) -> None:

@@ -56,9 +56,13 @@ class PostgresFailure(Struct, frozen=True, kw_only=True):
     reason: str | None
     """The SQLSTATE, `LOST_LEASE` or `UNREACHABLE`."""
     is_broken: bool = False
+    told: str | None = None
+    """A sentence that says why, if `reason` does not."""
 
     def sentence(self, doing: str) -> str:
         """Return an error message for the user. `doing` says what failed."""
+        if self.told is not None:
+            return f"{doing}: {self.told}"
         advice = _ADVICE.get(self.reason or "")
         if advice is None:
             advice = f"PostgreSQL refused it (SQLSTATE {self.reason}). The server's log says why"

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psycopg
 
-from compactd.protocol.errors import CompactdError, StorageFailed
+from compactd.protocol.errors import CompactdError
 from compactd.storage.journal_records import encode_record, frame
 from compactd.storage.postgres.failures import LOST_LEASE, PostgresFailure, failure_of, is_unreachable
 from compactd.storage.postgres.keys import message_key
@@ -153,8 +153,8 @@ class SessionWriter:
                     self._in_doubt = sent
                 if not attempts.may_repeat(error):
                     return failure_of(error)
-            except StorageFailed as error:
-                return PostgresFailure(reason=str(error.data.get("reason")))
+            except CompactdError as error:  # the schema is of another version, or all connections are in use
+                return PostgresFailure(reason=str(error.data.get("reason")), told=error.message)
             except Exception:
                 self._break("unexpected")
                 raise

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ import pytest
 from compactd.protocol.errors import FormatNotSupported, SessionLocked, SessionNotFound, StorageFailed
 from compactd.session.search_all import search_everywhere
 from compactd.storage.choose import make_store
+from compactd.storage.folder import FolderStore
 from compactd.storage.journal_records import as_appended, encode_journal
 from compactd.storage.postgres import leases
 from compactd.storage.postgres.keys import notice_of
@@ -27,7 +28,7 @@ from compactd.storage.postgres.notices import Listener
 from compactd.storage.postgres.schema import MIGRATIONS, TABLES, Migration
 from compactd.storage.postgres.store import PostgresStore
 from compactd.storage.protocols import RecordsLost
-from tests.support.postgres import OWNER, PASSWORD, Server, running_server
+from tests.support.postgres import OWNER, PASSWORD, Server
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
@@ -47,32 +48,6 @@ def message(text: str, client_id: str | None = None) -> bytes:
     named = "" if client_id is None else f'"client_id":"{client_id}",'
     head = f'{{"type":"message","id":"e1","at":1763750001.0,"tokens":[1,"chars4"],{named}'
     return (head + f'"message":{{"role":"user","content":"{text}"}}}}').encode()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with running_server() as server:
-        yield server
-
-
-@pytest.fixture
-def database(server: Server) -> Iterator[str]:
-    name = server.new_database()
-    yield name
-    server.drop(name)
-
-
-@pytest.fixture
-async def make(server: Server, database: str) -> AsyncIterator[Make]:
-    made: list[PostgresStore] = []
-
-    def make(tenant: str = "default", patience_s: float = 5.0) -> PostgresStore:
-        made.append(PostgresStore(server.url(database), tenant=tenant, patience_s=patience_s))
-        return made[-1]
-
-    yield make
-    for store in made:
-        await store.close()
 
 
 async def records_of(store: PostgresStore, session_id: str = "s1") -> list[bytes]:
@@ -589,3 +564,70 @@ async def test_what_was_never_begun_leaves_nothing(make: Make, server: Server, d
     journal = store.create("s1", first("s1"), "disk")
     await journal.close()
     assert store.exists("s1")
+
+
+async def test_sessions_move_both_ways_byte_for_byte(make: Make, tmp_path: Path) -> None:
+    from compactd.storage.postgres.move import to_database, to_file
+
+    store, folder = make(), FolderStore(tmp_path / "here")
+    journal = folder.create("s1", first("s1"), "os")
+    await journal.durable(journal.append([message("a", "m1"), record(1), b'{"type":"note",\n"n":1}']))
+    await journal.durable(journal.append([record(2)]))
+    with pytest.raises(SessionLocked):
+        await to_database("s1", folder, store)
+    await journal.close()
+    path = Path(folder.file_of("s1") or "")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    whole = path.read_bytes()
+
+    assert await to_database("s1", folder, store) == "copied"
+    assert await to_database("s1", folder, store) == "same"
+    assert store.journal_bytes("s1") == whole == path.read_bytes()
+    assert store.list()[0].updated_at == 1_700_000_000
+    journal, records = store.open("s1", durability="disk")
+    assert [as_appended(one) for one in records][3] == b'{"type":"note",\n"n":1}'
+    await journal.durable(journal.append([record(3), record(4)]))
+    with pytest.raises(SessionLocked):
+        await to_file("s1", store, tmp_path / "there")
+    await journal.close()
+    assert await to_database("s1", folder, store) == "differs"
+    assert await to_file("s1", store, tmp_path / "here") == "differs"
+    assert path.read_bytes() == whole
+
+    assert await to_file("s1", store, tmp_path / "there") == "copied"
+    assert await to_file("s1", store, tmp_path / "there") == "same"
+    there = FolderStore(tmp_path / "there")
+    assert Path(there.file_of("s1") or "").read_bytes() == store.journal_bytes("s1")
+    journal, records = there.open("s1", durability="disk")
+    assert [as_appended(one) for one in records][-1] == record(4)
+    await journal.close()
+    for one in (folder, there):
+        await one.close()
+
+
+def test_the_command_sets_up_checks_and_moves(server: Server, tmp_path: Path) -> None:
+    name = f"c{os.getpid()}"
+    server.sql(f"CREATE DATABASE {name} OWNER owner")
+    environ = {**os.environ, "COMPACTD_HOME": str(tmp_path), "COMPACTD_STORE": server.url(name)}
+
+    def run(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "compactd", "store", *arguments]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True)
+        assert PASSWORD not in done.stdout + done.stderr
+        return done.returncode, done.stdout + done.stderr
+
+    async def fill() -> None:
+        folder = FolderStore(tmp_path)
+        await folder.create("s1", first("s1"), "os").close()
+        await folder.close()
+
+    assert run("check")[0] == 1
+    assert run("migrate", "--role", "daemon")[0] == 1, "the role of daemons may not create the schema"
+    assert run("migrate", "--url", server.url(name, OWNER), "--role", "daemon")[0] == 0
+    assert run("check")[0] == 0
+    asyncio.run(fill())
+    assert run("move", "--to", "postgresql") == (0, "s1  copied\n1 copied, 0 already there\n")
+    assert run("move", "--to", "postgresql") == (3, "0 copied, 1 already there\n")
+    assert run("move", "--to", "files") == (3, "0 copied, 1 already there\n")
+    assert run() == (0, "sessions are in PostgreSQL\n")
+    server.drop(name)

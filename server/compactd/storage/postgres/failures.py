@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from msgspec import Struct
 
@@ -42,9 +44,11 @@ _STARTUP_TEXTS = {
     "password authentication failed": "28P01",
     "no password supplied": "28P01",
     "no pg_hba.conf entry": "28000",
+    'role ".*" does not exist': "28000",
+    'database ".*" does not exist': "3D000",
 }
-"""Words in the server's answer to a new connection, and the SQLSTATE that they mean. libpq gives no SQLSTATE
-for a connection that failed."""
+"""Patterns of the server's answer to a new connection, and the SQLSTATE that each means. libpq gives no
+SQLSTATE for a connection that failed."""
 _RETRYABLE = ("40001", "40P01")
 _GONE = ("57P01", "57P02", "57P03", "57P05")
 """The server ends the connection, or is starting or stopping."""
@@ -87,7 +91,7 @@ def reason_of(error: psycopg.Error) -> str:
     if error.sqlstate is not None and error.sqlstate not in _GONE and not error.sqlstate.startswith("08"):
         return error.sqlstate
     text = str(error)
-    return next((state for words, state in _STARTUP_TEXTS.items() if words in text), UNREACHABLE)
+    return next((state for words, state in _STARTUP_TEXTS.items() if re.search(words, text)), UNREACHABLE)
 
 
 def is_retryable(error: psycopg.Error) -> bool:

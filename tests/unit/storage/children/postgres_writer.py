@@ -1,4 +1,4 @@
-"""Opens session s1 in the database at argv[1] and stores two records. Appends one more for each line of stdin."""
+"""Opens session s1 in the database argv[1] and stores two records. Appends one more per line of stdin."""
 
 from __future__ import annotations
 

@@ -5,6 +5,10 @@ missing=""
 for package in jq git zsh fish groff tmux; do
     command -v "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
+# Debian puts the server's programs into no folder of the PATH.
+if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+    missing="$missing postgresql"
+fi
 [ -n "$missing" ] || exit 0
 echo "installing$missing ..."
 if command -v apt-get >/dev/null 2>&1; then

@@ -124,9 +124,9 @@ class Daemon:
         """The sessions that are open in this process."""
         if self._sessions is None:
             from compactd.session.manager import Sessions
-            from compactd.storage.folder import FolderStore
+            from compactd.storage.choose import make_store
 
-            self._sessions = Sessions(self, FolderStore(self.home), self._trees)
+            self._sessions = Sessions(self, make_store(self._environ, self.home), self._trees)
         return self._sessions
 
     @property

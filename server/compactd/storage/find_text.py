@@ -22,7 +22,7 @@ from compactd.storage.decode_journal import id_of
 from compactd.storage.journal_records import scan
 from compactd.storage.outside_copies import copies_of
 from compactd.storage.paths import index_file
-from compactd.storage.search_index import index_text
+from compactd.storage.search_words import index_text
 from compactd.storage.word_holders import Holder, files_with_holder
 
 UNKNOWN: Final = "unknown"

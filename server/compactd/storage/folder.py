@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from compactd.protocol.errors import SessionBusy, SessionLocked
 from compactd.storage import files, locks, sidecar
 from compactd.storage.decode_journal import content_of, id_of, not_found_error, working_dir_of
+from compactd.storage.file_journal import FileJournal
 from compactd.storage.follower import FileFollower
 from compactd.storage.hook_files import HookFiles, HookIsBusy, is_mirror
-from compactd.storage.journal import FileJournal
 from compactd.storage.journal_file import JournalFile
 from compactd.storage.journal_records import as_appended, check_record, scan
 from compactd.storage.migrate import FORMAT, JournalFormat

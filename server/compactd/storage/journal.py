@@ -3,8 +3,9 @@
 Records are added to a batch. A worker thread writes the whole batch and syncs once, while the next batch
 fills. After a failed write, all records that are not stored yet are lost.
 
-`_write_batch` and `_close_files` run in a worker, and `add` may be called in any thread before the first
-write. All other methods are called on the event loop.
+A `BatchWriter` stores the batches: in a file (`file_journal.py`) or in a database (`postgres/`). Its methods
+run in a worker, and `add` may be called in any thread before the first write. All other methods are called on
+the event loop.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
 from compactd.protocol.errors import StorageFailed
-from compactd.storage import files
-from compactd.storage.journal_file import DiskFailure, JournalFile
+from compactd.storage.batch_writer import BatchWriter, WriteFailure
+from compactd.storage.journal_file import DiskFailure
 from compactd.storage.journal_records import check_record
-from compactd.storage.locks import Lock
 from compactd.storage.protocols import RecordsLost
 
 _NOT_WRITTEN = "The session could not be written"
@@ -35,36 +35,34 @@ class _Batch:
         self.records: list[bytes] = []
         self.last = 0
         """The number of the last record in `records`."""
-        self.waiters: list[asyncio.Future[DiskFailure | None]] = []
+        self.waiters: list[asyncio.Future[WriteFailure | None]] = []
 
-    def wake(self, outcome: DiskFailure | None) -> None:
+    def wake(self, outcome: WriteFailure | None) -> None:
         """Give the outcome (None for success) to all callers that wait for this batch."""
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(outcome)
 
 
-class FileJournal:
-    """A `Journal` that is stored in a file."""
+class BatchedJournal:
+    """A `Journal` whose batches are stored by `writer`, in a thread of `workers`."""
 
     def __init__(
         self,
-        file: JournalFile,
-        lock: Lock,
+        writer: BatchWriter,
         workers: Executor,
         *,
         seq: int,
         torn_bytes: int = 0,
         is_synced: bool = True,
     ) -> None:
-        self._file = file
-        self._lock = lock
+        self._writer = writer
         self._workers = workers
         self._next_seq = seq
         self._kept_seq = seq
-        self._size_bytes = file.size_bytes
+        self._size_bytes = writer.size_bytes
         self.torn_bytes = torn_bytes
-        """The number of bytes at the file's end that were not a whole record when the journal was opened."""
+        """The number of bytes at the journal's end that were not a whole record when it was opened."""
         self._is_synced = is_synced
         """False if the records that were in the file at its opening may not be on disk yet: the process that
         wrote them may have been killed before its sync. The first sync sets this to true."""
@@ -74,10 +72,10 @@ class FileJournal:
         """The highest number up to which every record is stored or lost."""
         self._queue: deque[_Batch] = deque()
         self._working: _Batch | None = None
-        self._lost: list[tuple[int, int, DiskFailure, int]] = []
+        self._lost: list[tuple[int, int, WriteFailure, int]] = []
         """For each failed write, (number of the first lost record, number of the last lost record, failure,
         `RecordsLost.lost_from`)."""
-        self._halted: tuple[DiskFailure, int] | None = None
+        self._halted: tuple[WriteFailure, int] | None = None
         """(the last failure, its `RecordsLost.lost_from`), or None. After a failure, the journal accepts no
         records until `resume`."""
         self._is_closed = False
@@ -157,19 +155,17 @@ class FileJournal:
         self._start_batch(loop)
         failure = await self._wait(batch, loop)
         if failure is not None:
-            raise StorageFailed(
-                files.refusal_sentence(_NOT_REPLACED, failure.errno), reason=files.error_name(failure.errno)
-            )
+            raise StorageFailed(failure.sentence(_NOT_REPLACED), reason=failure.reason)
 
     async def close(self) -> None:
-        """Wait until the appended records are stored, then close the file and release the lock. See
+        """Wait until the appended records are stored, then release the session. See
         `Journal.close`.
         """
         loop = asyncio.get_running_loop()
         if not self._is_closed:
             self._is_closed = True
             self._start_batch(loop)
-            self._close_files_if_done(loop)
+            self._close_writer_if_done(loop)
         if not self._is_let_go:
             closer = loop.create_future()
             self._closers.append(closer)
@@ -193,7 +189,7 @@ class FileJournal:
 
     def _next_batch(self) -> _Batch:
         """Return the batch that is being written, or else the next batch. If there is no batch, add an empty
-        one: writing it only syncs the file.
+        one: writing it only makes the stored records durable.
         """
         if self._working is not None:
             return self._working
@@ -202,8 +198,8 @@ class FileJournal:
             self._queue[-1].last = self.last
         return self._queue[0]
 
-    async def _wait(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> DiskFailure | None:
-        waiter: asyncio.Future[DiskFailure | None] = loop.create_future()
+    async def _wait(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> WriteFailure | None:
+        waiter: asyncio.Future[WriteFailure | None] = loop.create_future()
         batch.waiters.append(waiter)
         return await waiter
 
@@ -216,24 +212,24 @@ class FileJournal:
         batch = self._working = self._queue.popleft()
         loop.run_in_executor(self._workers, self._write_batch, batch).add_done_callback(self._on_batch_done)
 
-    def _write_batch(self, batch: _Batch) -> DiskFailure | None:
+    def _write_batch(self, batch: _Batch) -> WriteFailure | None:
         if batch.changes is not None:
-            return self._file.replace(batch.changes)
-        return self._file.write(batch.first_seq, batch.records)
+            return self._writer.replace(batch.changes)
+        return self._writer.write(batch.first_seq, batch.records)
 
-    def _on_batch_done(self, done: asyncio.Future[DiskFailure | None]) -> None:
+    def _on_batch_done(self, done: asyncio.Future[WriteFailure | None]) -> None:
         batch = self._working
         if batch is None:
             return
         if done.cancelled() or done.exception() is not None:
-            failure: DiskFailure | None = DiskFailure(errno=errno.EIO, is_broken=True)
+            failure: WriteFailure | None = DiskFailure(errno=errno.EIO, is_broken=True)
         else:
             failure = done.result()
         self._working = None
         if failure is None:
             self._kept_seq = max(self._kept_seq, batch.first_seq + len(batch.records))
             self._settled = max(self._settled, batch.last)
-            self._size_bytes = self._file.size_bytes
+            self._size_bytes = self._writer.size_bytes
             self._is_synced = True
             batch.wake(None)
         elif batch.changes is not None and not failure.is_broken:
@@ -241,9 +237,9 @@ class FileJournal:
         else:
             self._mark_lost(batch, failure)
         self._start_batch(done.get_loop())
-        self._close_files_if_done(done.get_loop())
+        self._close_writer_if_done(done.get_loop())
 
-    def _mark_lost(self, batch: _Batch, failure: DiskFailure) -> None:
+    def _mark_lost(self, batch: _Batch, failure: WriteFailure) -> None:
         """Count the records of `batch` and of all later batches as lost. Records are accepted again only
         after `resume`.
         """
@@ -256,24 +252,20 @@ class FileJournal:
         self._halted = (failure, self._kept_seq)
         self._lost_in_closing = self._is_closed
         if failure.is_broken:
-            self._close_files()  # before the waiters wake, because they may open the session again
+            self._close_writer()  # before the waiters wake, because they may open the session again
             self._is_let_go = True
         for one in given_up:
             one.wake(failure)
 
-    def _close_files_if_done(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _close_writer_if_done(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._is_closed and self._working is None and not self._is_let_go:
-            loop.run_in_executor(self._workers, self._close_files).add_done_callback(self._on_closed)
+            loop.run_in_executor(self._workers, self._close_writer).add_done_callback(self._on_closed)
         elif self._is_let_go:
             self._wake_closers()
 
-    def _close_files(self) -> None:
-        # If not even the first record was stored, the session does not exist. Remove its files.
-        never_was = self._kept_seq == 0
-        try:
-            self._file.close(remove=never_was)
-        finally:
-            self._lock.release(remove=never_was)
+    def _close_writer(self) -> None:
+        # If not even the first record was stored, the session does not exist. Nothing of it must remain.
+        self._writer.close(remove=self._kept_seq == 0)
 
     def _on_closed(self, done: asyncio.Future[None]) -> None:
         # An error of close or unlink does not matter: the outcome of every record is known.
@@ -288,13 +280,13 @@ class FileJournal:
         self._closers.clear()
 
 
-def _lost_records(failure: DiskFailure, lost_from: int) -> RecordsLost:
-    sentence = files.refusal_sentence(_NOT_WRITTEN, failure.errno)
+def _lost_records(failure: WriteFailure, lost_from: int) -> RecordsLost:
+    sentence = failure.sentence(_NOT_WRITTEN)
     if failure.is_broken:
         sentence += " The session was closed; open it again with session/start."
     return RecordsLost(
         sentence,
         lost_from=lost_from,
         is_broken=failure.is_broken,
-        reason=files.error_name(failure.errno),
+        reason=failure.reason,
     )

@@ -27,6 +27,15 @@ class DiskFailure(Struct, frozen=True, kw_only=True):
     is_broken: bool
     """True if the content of the file on disk is unknown. The journal must be opened again."""
 
+    @property
+    def reason(self) -> str | None:
+        """The system's name of the error, for example `ENOSPC`."""
+        return files.error_name(self.errno)
+
+    def sentence(self, doing: str) -> str:
+        """Return an error message for the user. `doing` says what failed."""
+        return files.refusal_sentence(doing, self.errno)
+
 
 class JournalFile:
     """An open journal file. Its first `size_bytes` bytes are whole records.

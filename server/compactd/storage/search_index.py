@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 import threading
 import zlib
@@ -25,6 +24,7 @@ from compactd.storage.journal_records import scan
 from compactd.storage.paths import drop_index, index_file
 from compactd.storage.protocols import ReadRecord
 from compactd.storage.search_ranking import Candidate, best
+from compactd.storage.search_words import index_text, phrases_of, readable
 
 VERSION = 3
 BUSY_S = 5.0
@@ -55,12 +55,6 @@ _SCHEMA = (
     f"pragma user_version = {VERSION}",
 )
 
-# Characters of scripts without spaces between words. Each is indexed as a word, and a word is searched as a
-# phrase.
-_UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
-_SPACED = re.compile(f"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})")
-_WORD = re.compile(r"\w+")
-
 
 class FileIndex:
     """An `Index` of the journals in one folder."""
@@ -76,7 +70,7 @@ class FileIndex:
         O(messages with the rarest word) to find the messages, and O(texts of the newest `CANDIDATES` of them)
         to rank.
         """
-        phrases = _phrases(query)
+        phrases = phrases_of(query)
         if not phrases or not self._path.exists():
             return ()
         asked = (
@@ -97,7 +91,7 @@ class FileIndex:
                 entry_id=one.entry_id,
                 role=one.role,
                 at=one.at,
-                snippet=_SPACED.sub("", snippet),
+                snippet=readable(snippet),
             )
             for one, snippet in best([Candidate(*row) for row in rows], phrases, limit)
         )
@@ -252,19 +246,6 @@ def _version(database: sqlite3.Connection) -> int:
     version = database.execute("pragma user_version").fetchone()[0]
     assert isinstance(version, int)
     return version
-
-
-def index_text(text: str) -> str:
-    """Return `text` as it is stored in the index: with spaces around each character of a script without
-    spaces.
-    """
-    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
-
-
-def _phrases(query: str) -> list[list[str]]:
-    """Return the query as a list of phrases. Words without a space between them (`a-b`) are one phrase."""
-    chunks = (_WORD.findall(_UNSPACED.sub(r" \1 ", chunk)) for chunk in query.split())
-    return [words for words in chunks if words]
 
 
 def _expression(phrases: Sequence[Sequence[str]]) -> str:

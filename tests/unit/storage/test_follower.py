@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.protocol.errors import SessionCorrupt, SessionNotFound
+from compactd.protocol.errors import SessionCorrupt
 from compactd.storage.folder import FolderStore
 from compactd.storage.journal_records import as_appended, encode_journal, encode_record
 from compactd.storage.protocols import Follower, FollowerNews
@@ -33,22 +33,6 @@ def plain(records: Sequence[memoryview]) -> list[bytes]:
 def news(follower: Follower) -> tuple[int, list[bytes]]:
     came: FollowerNews = follower.poll()
     return came.first_seq, plain(came.records)
-
-
-async def test_a_follower_sees_what_the_owner_appends_once_each(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "os")
-    await journal.durable(journal.last)
-
-    follower, records = store.read("s1")
-    assert plain(records) == [FIRST]
-    for number in range(1, 4):
-        assert news(follower) == (number, [])
-        await journal.durable(journal.append([record(number)]))
-        assert news(follower) == (number, [record(number)])
-        assert follower.size_bytes == journal.size_bytes
-
-    await journal.close()
-    follower.close()
 
 
 async def test_a_follower_tells_whether_the_owner_lives(
@@ -104,35 +88,6 @@ async def test_what_the_owner_takes_back_is_taken_back_here(store: FolderStore, 
     assert news(follower) == (0, [FIRST, record(7)])
     path.write_bytes(b"".join(encode_journal([FIRST, record(7), record(8)])))
     assert news(follower) == (2, [record(8)])
-    follower.close()
-
-
-async def test_a_replaced_record_is_replaced_here(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "os")
-    await journal.durable(journal.append([record(1)]))
-    follower, _ = store.read("s1")
-
-    await journal.replace({1: record(9)})
-    await journal.durable(journal.append([record(2)]))
-
-    assert news(follower) == (0, [FIRST, record(9), record(2)])
-    await journal.close()
-    follower.close()
-
-
-async def test_a_session_that_is_deleted_under_a_follower_is_not_found(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "os")
-    await journal.close()
-    follower, _ = store.read("s1")
-
-    await store.delete("s1")
-
-    with pytest.raises(SessionNotFound):
-        follower.poll()
-    again = store.create("s1", FIRST, "os")
-    await again.durable(again.append([record(5)]))
-    assert news(follower) == (0, [FIRST, record(5)])
-    await again.close()
     follower.close()
 
 

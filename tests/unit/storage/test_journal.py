@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from compactd.storage import files, locks
+from compactd.storage.file_journal import FileJournal
 from compactd.storage.folder import FolderStore
-from compactd.storage.journal import FileJournal
 from compactd.storage.journal_file import JournalFile
 from compactd.storage.journal_records import as_appended, encode_journal, encode_record, scan
 from compactd.storage.memory_journal import MemoryJournal
@@ -66,19 +66,6 @@ async def test_a_record_is_in_the_file_when_it_is_durable(
     await journal.close()
 
 
-async def test_closing_and_opening_gives_the_same_records_again_and_again(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "os")
-    await journal.close()
-
-    for number in range(3):
-        journal, records = store.open("s1", durability="disk")
-        assert [as_appended(one) for one in records] == [FIRST, *map(record, range(number))]
-        journal.append([record(number)])
-        await journal.close()
-
-    assert await reopened(store) == [FIRST, *map(record, range(3))]
-
-
 async def test_numbers_rise_by_one_a_record_and_an_empty_append_waits_for_what_was_before(
     store: FolderStore, tmp_path: Path
 ) -> None:
@@ -92,16 +79,6 @@ async def test_numbers_rise_by_one_a_record_and_an_empty_append_waits_for_what_w
     assert kept(only_file(tmp_path)) == [FIRST, record(1), record(2), record(3)]
     assert journal.size_bytes == only_file(tmp_path).stat().st_size
     await journal.close()
-
-
-async def test_bytes_that_are_no_record_are_refused_with_all_that_came_with_them(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "os")
-
-    with pytest.raises(ValueError, match="a record is"):
-        journal.append([record(1), b"[]"])
-
-    await journal.close()
-    assert await reopened(store) == [FIRST]
 
 
 async def test_records_that_come_while_one_is_synced_share_the_next_sync(tmp_path: Path) -> None:
@@ -128,20 +105,6 @@ async def test_records_that_come_while_one_is_synced_share_the_next_sync(tmp_pat
     assert len(syncs) == 2
     assert kept(tmp_path / "one.jsonl") == [FIRST, *map(record, range(100))]
     await journal.close()
-
-
-async def test_one_that_no_longer_waits_stops_no_write(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "disk")
-    number = journal.append([record(1)])
-    waiting = asyncio.get_running_loop().create_task(journal.durable(number))
-    await asyncio.sleep(0)
-
-    waiting.cancel()
-    await journal.durable(number)
-
-    assert waiting.cancelled() or waiting.cancelling()
-    await journal.close()
-    assert await reopened(store) == [FIRST, record(1)]
 
 
 async def test_a_sync_that_fails_is_never_asked_again(tmp_path: Path) -> None:
@@ -205,29 +168,6 @@ async def test_a_session_that_waits_for_its_disk_keeps_nobody_else_waiting(
     await waiting
     await stuck.close()
     await other.close()
-
-
-async def test_closing_waits_for_what_was_appended_and_can_be_done_twice(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "disk")
-    journal.append([record(number) for number in range(200)])
-
-    await asyncio.gather(journal.close(), journal.close())
-    await journal.close()
-
-    with pytest.raises(RuntimeError):
-        journal.append([record(1)])
-    assert await reopened(store) == [FIRST, *map(record, range(200))]
-
-
-async def test_a_close_that_was_given_up_still_lets_go(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "disk")
-    closing = asyncio.get_running_loop().create_task(journal.close())
-    await asyncio.sleep(0)
-
-    closing.cancel()
-    await journal.close()
-
-    assert await reopened(store) == [FIRST]
 
 
 async def test_a_failure_in_closing_is_told_to_who_closes(tmp_path: Path) -> None:
@@ -347,17 +287,6 @@ async def test_what_a_cut_off_replacement_left_is_removed(store: FolderStore, tm
     beside.write_bytes(b"half of it")
     await store.delete("s1")
     assert list(path.parent.iterdir()) == []
-
-
-async def test_only_a_record_that_was_appended_can_be_replaced(store: FolderStore) -> None:
-    journal = store.create("s1", FIRST, "os")
-
-    for changes in ({1: record(1)}, {-1: record(1)}, {0: b"secret"}):
-        with pytest.raises(ValueError, match="record"):
-            await journal.replace(changes)
-
-    await journal.close()
-    assert await reopened(store) == [FIRST]
 
 
 async def test_a_memory_journal_takes_records_and_refuses_what_is_none() -> None:

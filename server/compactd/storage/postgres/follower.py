@@ -1,0 +1,118 @@
+"""Read a session in the database while a node writes it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compactd.protocol.errors import StorageFailed
+from compactd.storage.decode_journal import content_of, not_found_error
+from compactd.storage.journal_records import as_appended, scan
+from compactd.storage.migrate import JournalFormat, upgrade
+from compactd.storage.postgres.failures import UNREACHABLE
+from compactd.storage.postgres.leases import LIVE
+from compactd.storage.postgres.pool import Connection, Pool
+from compactd.storage.protocols import FollowerNews
+
+NOT_READ = "The session could not be read"
+
+# One statement, so that all of it is from the same moment.
+_READ = """
+SELECT s.changed, s.head, r.record FROM compactd.sessions AS s
+LEFT JOIN compactd.records AS r ON r.tenant = s.tenant AND r.session_id = s.session_id
+    AND r.seq >= CASE WHEN s.changed = %(changed)s AND s.head >= %(seen)s THEN %(seen)s ELSE 0 END
+WHERE s.tenant = %(tenant)s AND s.session_id = %(key)s AND s.head > 0 ORDER BY r.seq"""
+
+
+class Lines(Struct, frozen=True):
+    """Lines of a session's journal, as a file would have them."""
+
+    changed: int
+    """The number of the last change that was no append."""
+    head: int
+    """The number of records of the session."""
+    data: bytes
+
+
+def read_lines(connection: Connection, tenant: str, key: str, changed: int, seen: int) -> Lines | None:
+    """Return the lines from number `seen` on, or all lines if `changed` is no longer the number of the last
+    change. Return None if the session is not stored.
+    """
+    named = {"tenant": tenant, "key": key, "changed": changed, "seen": seen}
+    rows = connection.execute(_READ, named, binary=True).fetchall()
+    if not rows:
+        return None
+    number, head, _ = rows[0]
+    assert isinstance(number, int)
+    assert isinstance(head, int)
+    return Lines(number, head, b"".join(row[2] for row in rows if isinstance(row[2], bytes)))
+
+
+class PostgresFollower:
+    """A `Follower` of a session in the database. While the database cannot be reached, `poll` returns nothing
+    new; what was missed comes with the first `poll` after that.
+    """
+
+    def __init__(self, pool: Pool, session_id: str, key: str, format_: JournalFormat) -> None:
+        self._pool = pool
+        self._session_id = session_id
+        self._key = key
+        self._format = format_
+        self._version = format_.version
+        self._changed = -1
+        self._seen = 0
+        self._size_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """The size in bytes of the records read so far."""
+        return self._size_bytes
+
+    def poll(self) -> FollowerNews:
+        """Return the records that were committed since the last call. See `Follower.poll`. One round trip."""
+        try:
+            lines = self._pool.run(
+                NOT_READ,
+                lambda connection: read_lines(
+                    connection, self._pool.tenant, self._key, self._changed, self._seen
+                ),
+            )
+        except StorageFailed as error:
+            if self._changed < 0 or error.data.get("reason") != UNREACHABLE:
+                raise
+            return FollowerNews(first_seq=self._seen, records=())
+        if lines is None:
+            self._changed = -1
+            raise not_found_error(self._session_id)
+        if lines.changed == self._changed and lines.head >= self._seen:
+            return self._read_on(lines)
+        content = content_of(lines.data, self._session_id, self._format)
+        self._changed, self._version = lines.changed, content.version
+        self._seen, self._size_bytes = len(content.records), len(lines.data)
+        return FollowerNews(first_seq=0, records=content.records)
+
+    def is_owned(self) -> bool:
+        """Return true if a node has a live lease on the session. Raises `OSError` if the database cannot be
+        asked.
+        """
+        asked = f"SELECT {LIVE} FROM compactd.sessions WHERE tenant = %s AND session_id = %s"
+        try:
+            row = self._pool.run(
+                NOT_READ,
+                lambda connection: connection.execute(asked, (self._pool.tenant, self._key)).fetchone(),
+            )
+        except StorageFailed as error:
+            raise OSError(error.message) from None
+        return row is not None and row[0] is True
+
+    def close(self) -> None:
+        """Do nothing: a follower has no connection of its own."""
+
+    def _read_on(self, lines: Lines) -> FollowerNews:
+        first_seq = self._seen
+        records = scan(lines.data, first_seq).records
+        self._seen += len(records)
+        self._size_bytes += len(lines.data)
+        steps = self._format.steps_from(self._version)
+        if steps:
+            records = tuple(map(memoryview, upgrade([as_appended(record) for record in records], steps)))
+        return FollowerNews(first_seq=first_seq, records=records)

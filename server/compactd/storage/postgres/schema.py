@@ -1,0 +1,99 @@
+"""The tables of the schema `compactd`, as numbered migrations.
+
+A migration only adds: tables, columns with a constant default, and indexes made with `CREATE INDEX
+CONCURRENTLY`. So no table is rewritten, and nodes go on working meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TABLES = ("sessions", "records", "words", "indexed")
+"""The tables with rows of tenants. Row-level security is forced on each of them."""
+
+
+FORGET_WORDS = (
+    "DELETE FROM compactd.words WHERE tenant = %(tenant)s AND session_id = %(key)s",
+    "DELETE FROM compactd.indexed WHERE tenant = %(tenant)s AND session_id = %(key)s",
+)
+"""Remove the searchable text of a session."""
+LOCK_WORDS = "SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s || ' ' || %(key)s, 0))"
+"""Wait until no other node changes the searchable text of a session. The lock ends with the transaction."""
+
+
+class Migration(NamedTuple):
+    """A step from one version of the schema to the next. It has `statements` or `indexes`, not both: a step
+    is done again if making an index was interrupted.
+    """
+
+    statements: tuple[str, ...] = ()
+    """Run in one transaction."""
+    indexes: tuple[tuple[str, str], ...] = ()
+    """(index name, what follows `CREATE INDEX CONCURRENTLY name`). Each is its own transaction."""
+
+
+def _isolated(table: str) -> tuple[str, ...]:
+    """Return the statements that show each tenant only its own rows, also to the table's owner."""
+    mine = "tenant = current_setting('compactd.tenant', true)"
+    return (
+        f"ALTER TABLE compactd.{table} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE compactd.{table} FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY tenant ON compactd.{table} USING ({mine}) WITH CHECK ({mine})",
+    )
+
+
+_FIRST = (
+    # Numbers the changes of sessions other than appends. A number is never given twice, so that a follower
+    # also notices a session that was deleted and created again.
+    "CREATE SEQUENCE compactd.changes",
+    """CREATE TABLE compactd.sessions (
+        tenant text NOT NULL,
+        session_id text NOT NULL,
+        head bigint NOT NULL DEFAULT 0,
+        bytes bigint NOT NULL DEFAULT 0,
+        changed bigint NOT NULL DEFAULT nextval('compactd.changes'),
+        updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        info bytea,
+        info_bytes bigint,
+        owner jsonb,
+        token text,
+        lease_until timestamptz,
+        PRIMARY KEY (tenant, session_id)
+    ) WITH (fillfactor = 70)""",
+    """CREATE TABLE compactd.records (
+        tenant text NOT NULL,
+        session_id text NOT NULL,
+        seq bigint NOT NULL,
+        record bytea NOT NULL,
+        message_id text,
+        PRIMARY KEY (tenant, session_id, seq)
+    )""",
+    "CREATE UNIQUE INDEX records_message_id ON compactd.records (tenant, session_id, message_id)"
+    " WHERE message_id IS NOT NULL",
+    """CREATE TABLE compactd.words (
+        tenant text NOT NULL,
+        session_id text NOT NULL,
+        seq bigint NOT NULL,
+        entry_id text NOT NULL,
+        role text NOT NULL,
+        at double precision NOT NULL,
+        text text NOT NULL,
+        words tsvector NOT NULL,
+        PRIMARY KEY (tenant, session_id, seq)
+    )""",
+    "CREATE INDEX words_words ON compactd.words USING gin (words)",
+    """CREATE TABLE compactd.indexed (
+        tenant text NOT NULL,
+        session_id text NOT NULL,
+        head bigint NOT NULL,
+        changed bigint NOT NULL,
+        PRIMARY KEY (tenant, session_id)
+    )""",
+    *(statement for table in TABLES for statement in _isolated(table)),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(_FIRST),)
+"""`MIGRATIONS[n]` turns version n into version n + 1."""
+
+VERSION = len(MIGRATIONS)
+"""The version of the schema that this version of compactd uses."""

@@ -1,0 +1,633 @@
+"""The store in PostgreSQL, with a real server: what is acknowledged is stored, and only for its tenant."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compactd.protocol.errors import FormatNotSupported, SessionLocked, SessionNotFound, StorageFailed
+from compactd.session.search_all import search_everywhere
+from compactd.storage.choose import make_store
+from compactd.storage.folder import FolderStore
+from compactd.storage.journal_records import as_appended, encode_journal
+from compactd.storage.postgres import leases
+from compactd.storage.postgres.keys import notice_of
+from compactd.storage.postgres.migrate import check, migrate
+from compactd.storage.postgres.notices import Listener
+from compactd.storage.postgres.schema import MIGRATIONS, TABLES, Migration
+from compactd.storage.postgres.store import PostgresStore
+from compactd.storage.protocols import RecordsLost
+from tests.support.postgres import OWNER, PASSWORD, Server
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+
+CHILD = Path(__file__).parent / "children" / "postgres_writer.py"
+Make = Callable[..., PostgresStore]
+
+
+def first(session_id: str) -> bytes:
+    return b'{"type":"session","v":1,"id":"%s"}' % session_id.encode()
+
+
+def record(number: int) -> bytes:
+    return b'{"type":"note","number":%d}' % number
+
+
+def message(text: str, client_id: str | None = None) -> bytes:
+    named = "" if client_id is None else f'"client_id":"{client_id}",'
+    head = f'{{"type":"message","id":"e1","at":1763750001.0,"tokens":[1,"chars4"],{named}'
+    return (head + f'"message":{{"role":"user","content":"{text}"}}}}').encode()
+
+
+async def records_of(store: PostgresStore, session_id: str = "s1") -> list[bytes]:
+    return [as_appended(one) for one in store.read(session_id)[1]]
+
+
+async def test_what_is_acknowledged_is_committed_and_is_the_journal_of_a_file(
+    make: Make, server: Server, database: str
+) -> None:
+    store = make()
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.last)
+    for number in range(3):
+        await journal.durable(journal.append([record(number)]))
+        rows = server.sql("SELECT convert_from(record, 'UTF8') FROM compactd.records ORDER BY seq", database)
+        lines = encode_journal([first("s1"), *map(record, range(number + 1))])
+        assert [row[0] for row in rows] == [line.decode() for line in lines]
+    assert journal.size_bytes == len(store.journal_bytes("s1"))
+    await journal.close()
+
+
+async def test_a_message_with_the_id_of_another_is_refused_and_the_journal_goes_on(make: Make) -> None:
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.append([message("a", "m1")]))
+
+    with pytest.raises(RecordsLost, match="same id") as told:
+        await journal.durable(journal.append([message("b", "m1"), record(1)]))
+
+    assert (told.value.lost_from, told.value.is_broken) == (2, False)
+    assert journal.resume() == 2
+    await journal.durable(journal.append([message("b", "m2")]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), message("a", "m1"), message("b", "m2")]
+
+
+async def test_two_stores_never_write_one_session_at_once(make: Make) -> None:
+    here, there = make(), make()
+    journal = here.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+
+    for refused in (
+        lambda: there.open("s1", durability="os"),
+        lambda: there.create("s1", first("s1"), "os"),
+    ):
+        with pytest.raises(SessionLocked) as told:
+            refused()
+        assert told.value.data["pid"] == os.getpid()
+        assert told.value.data["host"]
+    with pytest.raises(SessionLocked):
+        await there.delete("s1")
+    follower, _ = there.read("s1")
+    assert follower.is_owned()
+
+    await journal.close()
+    assert not follower.is_owned()
+    with pytest.raises(FileExistsError):
+        there.create("s1", first("s1"), "os")
+    journal, _ = there.open("s1", durability="os")
+    await journal.close()
+
+
+async def test_a_lease_is_renewed_while_a_session_is_idle(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "RENEW_S", 0.2)
+    here, there = make(), make()
+    journals = [here.create(name, first(name), "os") for name in ("s1", "s2")]
+    for journal in journals:
+        await journal.durable(journal.last)
+    ends = "SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM compactd.sessions"
+
+    await asyncio.sleep(1.5)
+
+    with here.pool.connection() as connection:
+        assert all(float(row[0]) > leases.TTL_S - 1 for row in connection.execute(ends))  # type: ignore[arg-type]
+    with pytest.raises(SessionLocked):
+        there.open("s2", durability="os")
+    for journal in journals:
+        await journal.close()
+
+
+async def test_a_node_that_was_frozen_longer_than_its_lease_writes_nothing(
+    make: Make, server: Server, database: str
+) -> None:
+    child = subprocess.Popen(
+        [sys.executable, str(CHILD), server.url(database)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == "stored\n"
+        child.send_signal(signal.SIGSTOP)
+        store = make()
+        with pytest.raises(SessionLocked):
+            store.open("s1", durability="os")
+        await asyncio.sleep(leases.TTL_S + 0.5)
+
+        journal, records = store.open("s1", durability="os")
+        await journal.durable(journal.append([record(7)]))
+        child.send_signal(signal.SIGCONT)
+        child.stdin.write("append\n")
+        child.stdin.flush()
+
+        told = child.stdout.readline()
+        assert told.startswith("RecordsLost is_broken=True lost_from=2 "), told
+        assert "another node has taken the session over" in told
+        await journal.durable(journal.append([record(8)]))
+        await journal.close()
+        assert len(records) == 2
+        assert (await records_of(store))[2:] == [record(7), record(8)]
+    finally:
+        child.kill()
+        child.communicate()
+
+
+async def test_a_connection_that_is_killed_in_mid_append_loses_and_doubles_nothing(
+    make: Make, server: Server, database: str
+) -> None:
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    stop = threading.Event()
+    kills = 0
+
+    def kill() -> None:
+        nonlocal kills
+        asked = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'daemon'"
+            f" AND datname = '{database}'"
+        )
+        while not stop.wait(0.05):
+            kills += len(server.sql(asked))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        for number in range(400):
+            await journal.durable(journal.append([record(number), record(-number)]))
+            if number % 10 == 0:
+                await asyncio.sleep(0.02)
+    finally:
+        stop.set()
+        killer.join()
+    await journal.close()
+
+    assert kills > 5
+    want = [one for number in range(400) for one in (record(number), record(-number))]
+    assert await records_of(store) == [first("s1"), *want]
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_a_batch_whose_reply_is_lost_is_looked_for_before_it_is_sent_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch, is_stored: bool
+) -> None:
+    import psycopg
+
+    from compactd.storage.postgres.writer import SessionWriter
+
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    append, cuts = SessionWriter._append, []
+
+    def cut(self: SessionWriter, connection, lines, ids) -> None:  # type: ignore[no-untyped-def]
+        if cuts:
+            return append(self, connection, lines, ids)
+        cuts.append(1)
+        head, size = self._head, self.size_bytes
+        if is_stored:
+            append(self, connection, lines, ids)
+            self._head, self.size_bytes = head, size
+        connection.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(SessionWriter, "_append", cut)
+    await journal.durable(journal.append([record(1), record(2)]))
+    await journal.durable(journal.append([record(3)]))
+
+    assert journal.size_bytes == len(store.journal_bytes("s1"))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(1), record(2), record(3)]
+
+
+async def test_a_server_that_is_away_is_told_and_comes_back(make: Make, server: Server) -> None:
+    store = make(patience_s=0.5)
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.append([record(1)]))
+    follower, _ = store.read("s1")
+    server.stop("immediate")
+    try:
+        with pytest.raises(RecordsLost, match="cannot be reached") as told:
+            await journal.durable(journal.append([record(2)]))
+        assert (told.value.lost_from, told.value.is_broken, told.value.code) == (2, False, 1005)
+        with pytest.raises(RecordsLost):
+            journal.append([record(3)])
+        with pytest.raises(StorageFailed, match="cannot be reached"):
+            store.list()
+        assert follower.poll().records == ()
+        with pytest.raises(OSError, match="cannot be reached"):
+            follower.is_owned()
+    finally:
+        server.start()
+
+    assert journal.resume() == 2
+    await journal.durable(journal.append([record(4)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(1), record(4)]
+    assert [as_appended(one) for one in follower.poll().records][-1] == record(4)
+
+
+async def test_a_restart_of_the_server_within_the_patience_is_not_noticed(make: Make, server: Server) -> None:
+    store = make(patience_s=20.0)
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.last)
+    server.stop("immediate")
+    waiting = asyncio.ensure_future(journal.durable(journal.append([record(1)])))
+    await asyncio.sleep(0.3)
+    await asyncio.to_thread(server.start)
+
+    await waiting
+
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(1)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [
+        ("default_transaction_read_only = on", "read-only"),
+        ("statement_timeout = '200ms'", "statement_timeout"),
+    ],
+)
+async def test_what_the_database_refuses_is_told_and_the_journal_goes_on(
+    make: Make, server: Server, database: str, setting: str, advice: str
+) -> None:
+    import psycopg
+
+    store = make(patience_s=0.5)
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.last)
+    server.sql(f"ALTER ROLE daemon IN DATABASE {database} SET {setting}")
+    store.pool.close()
+    store.pool._is_closed = False  # its next connections have the new setting
+    with psycopg.connect(server.url(database, "postgres")) as other:
+        if "timeout" in setting:
+            other.execute("SELECT 1 FROM compactd.sessions FOR UPDATE")  # the append waits for this row
+        with pytest.raises(RecordsLost, match=advice) as told:
+            await journal.durable(journal.append([record(1)]))
+    assert (told.value.lost_from, told.value.is_broken) == (1, False)
+
+    server.sql(f"ALTER ROLE daemon IN DATABASE {database} RESET ALL")
+    store.pool.close()
+    store.pool._is_closed = False
+    assert journal.resume() == 1
+    await journal.durable(journal.append([record(2)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(2)]
+
+
+async def test_the_event_loop_never_waits_for_the_database(make: Make, server: Server, database: str) -> None:
+    import psycopg
+
+    store = make()
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.last)
+    with psycopg.connect(server.url(database, "postgres")) as other:
+        other.execute("SELECT 1 FROM compactd.sessions FOR UPDATE")
+        started = time.monotonic()
+        waiting = asyncio.ensure_future(journal.durable(journal.append([record(1)])))
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+            journal.append([record(2)])
+        assert time.monotonic() - started < 2
+        assert not waiting.done()
+    await waiting
+    await journal.close()
+
+
+async def test_a_tenant_sees_and_changes_only_its_own_sessions(
+    make: Make, server: Server, database: str
+) -> None:
+    here, there = make("a"), make("b'; DROP TABLE compactd.records; --")
+    journal = here.create("s1", first("s1"), "os")
+    await journal.close()
+
+    assert there.list() == []
+    assert not there.exists("s1")
+    with pytest.raises(SessionNotFound):
+        there.open("s1", durability="os")
+    with pytest.raises(SessionNotFound):
+        await there.delete("s1")
+    other = there.create("s1", first("s1"), "os")
+    await other.durable(other.append([record(9)]))
+    await other.close()
+    # Also without a condition on the tenant: the database itself hides the rows.
+    with there.pool.connection() as connection:
+        for table in ("sessions", "records"):
+            asked = f"SELECT DISTINCT tenant FROM compactd.{table}"
+            assert connection.execute(asked.encode()).fetchall() == [(there.pool.tenant,)]
+        assert connection.execute("UPDATE compactd.records SET record = 'x' WHERE tenant = 'a'").rowcount == 0
+        for statement in (
+            "INSERT INTO compactd.records VALUES ('a', 's1', 9, 'x', NULL)",
+            "UPDATE compactd.sessions SET tenant = 'a'",
+        ):
+            with pytest.raises(Exception, match="row-level security"):
+                connection.execute(statement.encode())
+    # The tables' owner sees nothing either, and a connection without a tenant sees nothing.
+    import psycopg
+
+    with psycopg.connect(server.url(database, OWNER)) as owner:
+        assert owner.execute("SELECT * FROM compactd.records").fetchall() == []
+    assert await records_of(here) == [first("s1")]
+
+
+def test_row_level_security_is_forced_and_the_role_owns_nothing(server: Server, database: str) -> None:
+    assert check(server.url(database)).problems == ()
+    assert check(server.url(database)).version == len(MIGRATIONS)
+    assert len(check(server.url(database, OWNER)).problems) == 1
+    for table in TABLES:
+        server.sql(f"ALTER TABLE compactd.{table} NO FORCE ROW LEVEL SECURITY", database)
+        assert len(check(server.url(database)).problems) == 1
+        server.sql(f"ALTER TABLE compactd.{table} FORCE ROW LEVEL SECURITY", database)
+
+
+async def test_the_password_is_never_shown(
+    server: Server, database: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    told: list[BaseException] = []
+    bad = (
+        f"postgresql://daemon:{PASSWORD}@127.0.0.1:1/nowhere",
+        f"postgresql://daemon:{PASSWORD}@/{database}?host={server.folder}&nosuch={PASSWORD}",
+        f"postgresql://daemon:{PASSWORD}@[::1",
+        f"postgresql://daemon:{PASSWORD}%zz@host/x",
+        f"postgresql://nobody:{PASSWORD}@/{database}?host={server.folder}",
+        f"postgresql://daemon:{PASSWORD}@/nosuch?host={server.folder}",
+        f"mysql://daemon:{PASSWORD}@host/x",
+        f"daemon:{PASSWORD}",
+    )
+    for url in bad:
+        with pytest.raises(StorageFailed) as refused:
+            make_store({"COMPACTD_STORE": url}, Path("/nonexistent")).list()
+        told.append(refused.value)
+        with pytest.raises(StorageFailed) as refused:
+            migrate(url)
+        told.append(refused.value)
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.close()
+
+    shown = caplog.text + "".join(repr(one) + str(one) + str(vars(one)) for one in told)
+    shown += "".join("".join(traceback.format_exception(one)) for one in told)
+    assert PASSWORD not in shown
+    assert PASSWORD.encode() not in store.journal_bytes("s1")
+
+
+def test_a_schema_of_the_future_and_one_of_the_past_are_refused(server: Server, database: str) -> None:
+    newer = len(MIGRATIONS) + 1
+    server.sql(f"INSERT INTO compactd.version(version) VALUES ({newer})", database)
+    with pytest.raises(FormatNotSupported, match="newer version") as told:
+        PostgresStore(server.url(database)).list()
+    assert told.value.data == {"format": newer, "supported": [newer - 1]}
+    with pytest.raises(FormatNotSupported):
+        migrate(server.url(database, OWNER))
+    server.sql("DELETE FROM compactd.version", database)
+    with pytest.raises(StorageFailed, match="store migrate"):
+        PostgresStore(server.url(database)).list()
+    server.sql("DROP SCHEMA compactd CASCADE", database)
+    with pytest.raises(StorageFailed, match="store migrate"):
+        PostgresStore(server.url(database)).list()
+
+
+def test_two_nodes_migrate_one_after_the_other_and_an_index_is_made_online(server: Server) -> None:
+    name = f"m{os.getpid()}"
+    server.sql(f"CREATE DATABASE {name} OWNER owner")
+    online = Migration(indexes=(("records_again", "ON compactd.records (seq)"),))
+    steps: list[int] = []
+
+    def run() -> None:
+        steps.append(migrate(server.url(name, OWNER), "daemon", (*MIGRATIONS, online)))
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(steps) == [0, 0, 2]
+    asked = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'compactd.records_again'::regclass"
+    assert server.sql(asked, name) == [(True,)]
+    server.drop(name)
+
+
+async def test_a_redacted_record_is_gone_from_each_row_and_a_follower_sees_it(
+    make: Make, server: Server, database: str
+) -> None:
+    store = make()
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.append([message("the canary sings"), record(2)]))
+    follower, _ = store.read("s1")
+    assert search_everywhere(store.index, "canary", 5).hits
+    await store.save_info("s1", b"about the canary", size_bytes=journal.size_bytes or 0)
+    assert store.load_info("s1") == b"about the canary"
+
+    await journal.replace({1: message("gone")})
+    await journal.durable(journal.append([record(3)]))
+
+    assert journal.size_bytes == len(store.journal_bytes("s1"))
+    assert store.load_info("s1") is None
+    for table in TABLES:
+        asked = f"SELECT count(*) FROM compactd.{table} AS t WHERE t::text LIKE '%canary%'"
+        asked += f" OR t::text LIKE '%{b'canary'.hex()}%'"
+        assert server.sql(asked, database) == [(0,)]
+    news = follower.poll()
+    assert (news.first_seq, [as_appended(one) for one in news.records]) == (
+        0,
+        [first("s1"), message("gone"), record(2), record(3)],
+    )
+    assert not search_everywhere(store.index, "canary", 5).hits
+    await journal.close()
+
+    await store.delete("s1")
+    for table in TABLES:
+        assert server.sql(f"SELECT count(*) FROM compactd.{table}", database) == [(0,)]
+    with pytest.raises(SessionNotFound):
+        follower.poll()
+
+
+async def test_each_commit_is_announced_and_a_gap_is_told(make: Make, server: Server, database: str) -> None:
+    here, there = make(), make()
+    told: list[str | None] = []
+    listener = Listener(there.pool, told.append)
+
+    async def comes(what: str | None) -> None:
+        until = time.monotonic() + 10
+        while what not in told:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.02)
+        told.clear()
+
+    await comes(None)
+    journal = here.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    await comes(notice_of("default", "s1"))
+    await journal.replace({0: first("s1")})
+    await comes(notice_of("default", "s1"))
+    server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'daemon'")
+    await comes(None)
+    await journal.durable(journal.append([record(1)]))
+    await comes(notice_of("default", "s1"))
+    await journal.close()
+    await here.delete("s1")
+    await comes(notice_of("default", "s1"))
+    listener.close()
+
+
+async def test_any_node_answers_from_the_log_and_a_dump_brings_it_back(
+    make: Make, server: Server, database: str
+) -> None:
+    here, there = make(), make()
+    journal = here.create("s1", first("s1"), "disk")
+    await journal.durable(journal.append([record(number) for number in range(50)]))
+    follower, records = there.read("s1")
+    assert b"".join(bytes(one) + b"\n" for one in records) == here.journal_bytes("s1")
+    await journal.durable(journal.append([record(50)]))
+    assert [as_appended(one) for one in follower.poll().records] == [record(50)]
+    await journal.close()
+    whole = here.journal_bytes("s1")
+
+    copy = f"{database}_copy"
+    server.sql(f"CREATE DATABASE {copy} OWNER owner")
+    server.copy(database, copy)
+    again = PostgresStore(server.url(copy))
+    assert again.journal_bytes("s1") == whole
+    journal, _ = again.open("s1", durability="os")
+    await journal.durable(journal.append([record(51)]))
+    await journal.close()
+    await again.close()
+    server.drop(copy)
+
+
+@pytest.mark.parametrize("session_id", ["a\0b", "a\\0b", "x" * 3000, "../ä", "'; --", "\\"])
+async def test_any_id_is_stored(make: Make, session_id: str) -> None:
+    import json
+
+    store = make()
+    journal = store.create(
+        session_id, b'{"type":"session","v":1,"id":%s}' % json.dumps(session_id).encode(), "os"
+    )
+    await journal.close()
+    assert [one.session_id for one in store.list()] == [session_id]
+    assert store.exists(session_id)
+    await store.delete(session_id)
+
+
+async def test_what_was_never_begun_leaves_nothing(make: Make, server: Server, database: str) -> None:
+    import psycopg
+
+    store = make(patience_s=0.2)
+    server.sql(f"ALTER ROLE daemon IN DATABASE {database} SET statement_timeout = '200ms'")
+    journal = store.create("s1", first("s1"), "disk")
+    with psycopg.connect(server.url(database, "postgres")) as other:
+        other.execute("LOCK TABLE compactd.records")
+        with pytest.raises(RecordsLost) as told:
+            await journal.durable(journal.last)
+        assert told.value.lost_from == 0
+    assert not store.exists("s1")
+    await journal.close()
+    assert server.sql("SELECT count(*) FROM compactd.sessions", database) == [(0,)]
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.close()
+    assert store.exists("s1")
+
+
+async def test_sessions_move_both_ways_byte_for_byte(make: Make, tmp_path: Path) -> None:
+    from compactd.storage.postgres.move import to_database, to_file
+
+    store, folder = make(), FolderStore(tmp_path / "here")
+    journal = folder.create("s1", first("s1"), "os")
+    await journal.durable(journal.append([message("a", "m1"), record(1), b'{"type":"note",\n"n":1}']))
+    await journal.durable(journal.append([record(2)]))
+    with pytest.raises(SessionLocked):
+        await to_database("s1", folder, store)
+    await journal.close()
+    path = Path(folder.file_of("s1") or "")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    whole = path.read_bytes()
+
+    assert await to_database("s1", folder, store) == "copied"
+    assert await to_database("s1", folder, store) == "same"
+    assert store.journal_bytes("s1") == whole == path.read_bytes()
+    assert store.list()[0].updated_at == 1_700_000_000
+    journal, records = store.open("s1", durability="disk")
+    assert [as_appended(one) for one in records][3] == b'{"type":"note",\n"n":1}'
+    await journal.durable(journal.append([record(3), record(4)]))
+    with pytest.raises(SessionLocked):
+        await to_file("s1", store, tmp_path / "there")
+    await journal.close()
+    assert await to_database("s1", folder, store) == "differs"
+    assert await to_file("s1", store, tmp_path / "here") == "differs"
+    assert path.read_bytes() == whole
+
+    assert await to_file("s1", store, tmp_path / "there") == "copied"
+    assert await to_file("s1", store, tmp_path / "there") == "same"
+    there = FolderStore(tmp_path / "there")
+    assert Path(there.file_of("s1") or "").read_bytes() == store.journal_bytes("s1")
+    journal, records = there.open("s1", durability="disk")
+    assert [as_appended(one) for one in records][-1] == record(4)
+    await journal.close()
+    for one in (folder, there):
+        await one.close()
+
+
+def test_the_command_sets_up_checks_and_moves(server: Server, tmp_path: Path) -> None:
+    name = f"c{os.getpid()}"
+    server.sql(f"CREATE DATABASE {name} OWNER owner")
+    environ = {**os.environ, "COMPACTD_HOME": str(tmp_path), "COMPACTD_STORE": server.url(name)}
+
+    def run(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "compactd", "store", *arguments]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True)
+        assert PASSWORD not in done.stdout + done.stderr
+        return done.returncode, done.stdout + done.stderr
+
+    async def fill() -> None:
+        folder = FolderStore(tmp_path)
+        await folder.create("s1", first("s1"), "os").close()
+        await folder.close()
+
+    assert run("check")[0] == 1
+    assert run("migrate", "--role", "daemon")[0] == 1, "the role of daemons may not create the schema"
+    assert run("migrate", "--url", server.url(name, OWNER), "--role", "daemon")[0] == 0
+    assert run("check")[0] == 0
+    asyncio.run(fill())
+    assert run("move", "--to", "postgresql") == (0, "s1  copied\n1 copied, 0 already there\n")
+    assert run("move", "--to", "postgresql") == (3, "0 copied, 1 already there\n")
+    assert run("move", "--to", "files") == (3, "0 copied, 1 already there\n")
+    assert run() == (0, "sessions are in PostgreSQL\n")
+    server.drop(name)

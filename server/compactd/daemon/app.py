@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -207,10 +208,19 @@ class Daemon:
         handle = self._handlers[method.name]
         if method.scope == "session" and not (method.opens or method.ends):
             session = self.open_sessions.get(getattr(params, "session_id", None) or "")
-            if session is not None and session.is_forwarded and not method.read_only:
-                fleet = self.fleet
-                assert fleet is not None
-                return fleet.forward(session, method, params, request)
+            fleet = None if session is None or method.read_only else self.fleet
+            if session is not None and fleet is not None:
+                if session.is_forwarded:
+                    return fleet.forward(session, method, params, request)
+                work = partial(self._handle, handle, method, params, request)
+                return fleet.forward_if_lost(work, session, method, params, request)
+        return self._handle(handle, method, params, request)
+
+    def _handle(
+        self, handle: Handler, method: Method, params: Struct, request: Request
+    ) -> Reply | Awaitable[Reply]:
+        """Call a handler, or have it wait for its turn in the session's queue."""
+        if method.scope == "session" and not (method.opens or method.ends):
             queue = self.sessions.queues.get(getattr(params, "session_id", None) or "")
             if queue is not None and not queue.is_idle and (method.waits or queue.is_in_transition):
                 return _handle_in_turn(queue, handle, params, request)

@@ -153,8 +153,9 @@ class Sessions:
         session = self.open.get(session_id)
         resumed = was_open = session is not None
         was_followed = session is not None and session.journal is None
-        if session is not None and session.journal is None:
-            await self._close_journal(session)
+        if session is not None and (session.journal is None or session.journal.is_broken):
+            with suppress(StorageFailed):  # what could not be stored was reported
+                await self._close_journal(session)
             session, was_open = None, False
         if want.base_url is not None:
             await self.world.ask_server(want.model, want.base_url)

@@ -91,6 +91,11 @@ class BatchedJournal:
         is_settled = self._working is None and not self._queue and self._halted is None
         return self._size_bytes if is_settled else None
 
+    @property
+    def is_broken(self) -> bool:
+        """True after a failure after which the journal has to be opened again."""
+        return self._halted is not None and self._halted[0].is_broken
+
     def append(self, records: Sequence[bytes]) -> int:
         """Append records and return the number of the last one, for `durable`. See `Journal.append`."""
         loop = asyncio.get_running_loop()

@@ -18,6 +18,11 @@ class MemoryJournal:
         self.torn_bytes = 0
         """Always 0: no file was opened."""
 
+    @property
+    def is_broken(self) -> bool:
+        """False: there are no failures."""
+        return False
+
     def append(self, records: Sequence[bytes]) -> int:
         """Give `records` the next sequence numbers, and return the last of them. The journal stores nothing:
         the caller keeps the records."""

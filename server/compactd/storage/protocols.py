@@ -26,6 +26,10 @@ Durability = Literal["disk", "os"]
 but not a power cut."""
 
 
+LOST_LEASE = "lost_lease"
+"""`reason` of a failure if another process has taken the session over. Nothing was written."""
+
+
 class RecordsLost(StorageFailed):
     """Appended records could not be stored. The caller must rebuild the session's state without them."""
 
@@ -80,6 +84,11 @@ class Journal(Protocol):
         """The number of bytes at the journal's end that were not a whole record when it was opened, as after
         a power cut.
         """
+        ...
+
+    @property
+    def is_broken(self) -> bool:
+        """True after a failure after which the journal accepts no more records and has to be opened again."""
         ...
 
     def append(self, records: Sequence[bytes]) -> int:

@@ -27,7 +27,7 @@ from compactd.protocol.methods import Method
 from compactd.session.host import ClientFailed, ClientRef, acting
 from compactd.session.manager import Sessions, Start
 from compactd.session.session import Session
-from compactd.storage.protocols import Call, Calls
+from compactd.storage.protocols import LOST_LEASE, Call, Calls
 
 T = TypeVar("T")
 
@@ -147,6 +147,25 @@ class Forwarder:
             if session.following is not None:
                 await session.following.read_to(answer.records)
             return None if answer.result is UNSET else answer.result
+
+    async def forward_if_lost(
+        self,
+        work: Callable[[], Reply | Awaitable[Reply]],
+        session: Session,
+        method: Method,
+        params: Struct,
+        request: Request,
+    ) -> Reply:
+        """Return the result of `work`. If it failed because another daemon has taken the session over, have
+        the request carried out there.
+        """
+        try:
+            return await _awaited(work())
+        except StorageFailed as failed:
+            if failed.data.get("reason") != LOST_LEASE or method.repeat == "no":
+                raise
+        await self._host.sessions.start(Start(session_id=session.id))
+        return await self.forward(self._host.sessions.get(session.id), method, params, request)
 
     def is_remote(self, client: ClientRef | None) -> TypeGuard[RemoteClient]:
         """Return whether a client is another daemon's."""

@@ -14,7 +14,6 @@ from compactd.storage.postgres.keys import key_of
 from compactd.storage.postgres.leases import LIVE
 from compactd.storage.postgres.notices import Listener
 from compactd.storage.postgres.pool import Connection, Pool
-
 from compactd.storage.protocols import Call
 
 KEPT = "1 hour"

@@ -8,9 +8,8 @@ import psycopg
 from msgspec import Struct
 
 from compactd.protocol.errors import StorageFailed
+from compactd.storage.protocols import LOST_LEASE
 
-LOST_LEASE = "lost_lease"
-"""`reason` if another node has taken the session over."""
 UNREACHABLE = "unreachable"
 """`reason` if there is no connection to the database."""
 

@@ -18,15 +18,17 @@ _RECONNECT_S = 0.5
 
 
 class Listener:
-    """A thread that calls `changed` for each commit, with the payload that `keys.notice_of` returns.
+    """A thread that calls `changed` for each notification of a channel, with its payload: for each commit,
+    with what `keys.notice_of` returns.
 
     After each connection that was made, `changed(None)` says that everything may have changed: notifications
     are not kept for a listener that is not connected. `changed` is called in the listener's thread.
     """
 
-    def __init__(self, pool: Pool, changed: Callable[[str | None], None]) -> None:
+    def __init__(self, pool: Pool, changed: Callable[[str | None], None], *, channel: str = CHANNEL) -> None:
         self._pool = pool
         self._changed = changed
+        self._channel = channel
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="compactd-listener", daemon=True)
         self._thread.start()
@@ -43,7 +45,7 @@ class Listener:
                 contextlib.suppress(psycopg.Error, CompactdError),
                 contextlib.closing(self._pool.connect()) as connection,
             ):
-                connection.execute(f"LISTEN {CHANNEL}".encode())
+                connection.execute(f"LISTEN {self._channel}".encode())
                 self._changed(None)
                 self._listen(connection)
             self._stop.wait(_RECONNECT_S)

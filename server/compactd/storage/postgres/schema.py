@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-TABLES = ("sessions", "records", "words", "indexed")
+TABLES = ("sessions", "records", "words", "indexed", "calls")
 """The tables with rows of tenants. Row-level security is forced on each of them."""
 
 
@@ -89,6 +89,20 @@ _FIRST = (
         changed bigint NOT NULL,
         PRIMARY KEY (tenant, session_id)
     )""",
+    # Calls between nodes. They are short-lived, and a node that waits for an answer looks from time to time.
+    """CREATE UNLOGGED TABLE compactd.calls (
+        tenant text NOT NULL,
+        id text NOT NULL,
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        sender text NOT NULL,
+        receiver text NOT NULL,
+        body bytea NOT NULL,
+        is_taken boolean NOT NULL DEFAULT false,
+        answer bytea,
+        created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        PRIMARY KEY (tenant, id)
+    )""",
+    "CREATE INDEX calls_receiver ON compactd.calls (tenant, receiver) WHERE answer IS NULL",
     *(statement for table in TABLES for statement in _isolated(table)),
 )
 

@@ -15,6 +15,7 @@ from compactd.storage.journal import BatchedJournal
 from compactd.storage.journal_records import as_appended, check_record, scan
 from compactd.storage.migrate import FORMAT, JournalFormat
 from compactd.storage.paths import file_stem
+from compactd.storage.postgres.calls import PostgresCalls
 from compactd.storage.postgres.follower import NOT_READ, Lines, PostgresFollower, read_lines
 from compactd.storage.postgres.index import PostgresIndex
 from compactd.storage.postgres.keys import key_of, notice_of
@@ -93,7 +94,13 @@ class PostgresStore:
         self._format = format_
         self._leases = Leases(self.pool)
         self._index = PostgresIndex(self.pool)
+        self._calls = PostgresCalls(self.pool, self._leases.node)
         self._workers = ThreadPoolExecutor(MAX_CONNECTIONS, thread_name_prefix="compactd-store")
+
+    @property
+    def calls(self) -> PostgresCalls:
+        """The calls between this node and the others of the tenant."""
+        return self._calls
 
     @property
     def index(self) -> PostgresIndex:
@@ -239,6 +246,7 @@ class PostgresStore:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
+        self._calls.close()
         self._leases.close()
         self._workers.shutdown()
         self.pool.close()

@@ -9,12 +9,12 @@ import psycopg
 
 from compactd.protocol.errors import CompactdError
 from compactd.storage.journal_records import encode_record, frame
-from compactd.storage.postgres.failures import LOST_LEASE, PostgresFailure, failure_of, is_unreachable
+from compactd.storage.postgres.failures import PostgresFailure, failure_of, is_unreachable
 from compactd.storage.postgres.keys import message_key
 from compactd.storage.postgres.leases import UNTIL, Leases, new_token
 from compactd.storage.postgres.pool import Attempts, Connection, Pool
 from compactd.storage.postgres.schema import FORGET_WORDS, LOCK_WORDS
-from compactd.storage.protocols import Durability
+from compactd.storage.protocols import LOST_LEASE, Durability
 
 CHANNEL = "compactd"
 """The channel on which each commit is announced."""

@@ -1,0 +1,109 @@
+"""Two nodes with one session: either may change it, and each sees what the other does."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.e2e.fleet.conftest import Node
+from tests.support.client import Daemon
+from tests.support.talk import user
+
+pytestmark = pytest.mark.system
+
+
+def texts(node: Daemon) -> list[str]:
+    messages = node.call("session/context", session_id="s")["messages"]
+    said = [message["content"] for message in messages]
+    return [each if isinstance(each, str) else each[0]["text"] for each in said]
+
+
+def say(node: Daemon, text: str, **more: object) -> dict[str, object]:
+    message = {"role": "user", "content": text, **more}
+    return node.call("session/append", session_id="s", messages=[message])
+
+
+def test_either_node_may_append(node: Node) -> None:
+    one, two = node(), node()
+    for each in (one, two):
+        started = each.call("session/start", session_id="s", client={"name": "test"})
+        assert started["read_only"] is False
+
+    for number in range(10):
+        say((one, two)[number % 2], f"message {number}")
+
+    assert texts(one) == texts(two) == [f"message {number}" for number in range(10)]
+    two.event("message_appended", entry_id="e9")
+    one.event("message_appended", entry_id="e10")
+
+
+def test_what_a_node_has_answered_it_shows(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    for number in range(20):
+        assert say(two, str(number))["entry_ids"] == [f"e{number + 1}"]
+        assert texts(two)[-1] == str(number)
+
+
+def test_a_node_goes_on_when_the_writer_has_closed_the_session(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    say(two, "one")
+    one.call("session/close", session_id="s")
+    say(two, "two")
+
+    one.call("session/start", session_id="s")
+    say(one, "three")
+    assert texts(one) == texts(two) == ["one", "two", "three"]
+
+
+def test_a_node_goes_on_when_the_writer_is_killed(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    say(one, "one", id="m1")
+    one.kill()
+    started = time.monotonic()
+    say(two, "two", id="m2")
+    assert time.monotonic() - started < 15
+    assert texts(two) == ["one", "two"]
+
+
+def test_a_node_that_was_frozen_follows_the_one_that_took_the_session_over(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    say(one, "one", id="m1")
+    one.process.send_signal(signal.SIGSTOP)
+    say(two, "two", id="m2")
+    one.process.send_signal(signal.SIGCONT)
+
+    say(one, "three", id="m3")
+    assert texts(one) == texts(two) == ["one", "two", "three"]
+
+
+def test_a_compaction_at_one_node_lets_the_other_append(node: Node) -> None:
+    one, two = node(), node()
+    for each in (one, two):
+        each.call("session/start", session_id="s", context_window=200_000)
+    one.call("session/append", session_id="s", messages=[user(400) for _ in range(60)])
+    done = two.call("session/compact", session_id="s", keep_recent=2_000)
+    assert done["compacted"] is True
+    say(two, "afterwards")
+    assert one.call("session/context", session_id="s")["epoch"] == 2
+    assert texts(one) == texts(two)
+    two.call("session/undo", session_id="s")
+    assert texts(one) == texts(two)
+    assert len(texts(one)) == 61
+
+
+def test_an_error_of_the_writer_reaches_the_client(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    assert two.refusal("session/undo", session_id="s").code == 1011
+    assert two.refusal("session/pin", session_id="s", entry_ids=["e7"]).code == -32602

@@ -87,7 +87,7 @@ class PostgresCalls:
         self._run(lambda connection: connection.execute(_SEND, named, binary=True))
 
     def take(self, waiting: Sequence[str]) -> tuple[list[Call], dict[str, bytes]]:
-        """Return (the new calls to this node in their order, the answers to `waiting` that there are). One
+        """Return (the new calls to this node in their order, the answers that came to `waiting`). One
         round trip.
         """
         with self._lock:

@@ -20,7 +20,8 @@ def test_sessions_are_files_unless_a_store_is_named(tmp_path: Path, url: str | N
 
 def test_files_import_nothing_of_postgresql(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from compactd.storage.choose import make_store; make_store({}, pathlib.Path('.'));"
+        "import sys, pathlib; from compactd.storage.choose import make_store;"
+        "make_store({}, pathlib.Path('.'));"
         "print([name for name in sys.modules if 'psycopg' in name or 'postgres' in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -43,7 +43,7 @@ COMMANDS = {
     "statusline": CommandSummary("AGENT", "print the context's fill level for Claude Code's status line"),
     "acp": CommandSummary("[-- AGENT]", "run an ACP agent for Zed and others, or a proxy for one"),
     "mcp": CommandSummary("", "run an MCP server: a model can search what was compacted away"),
-    "store": CommandSummary("", "keep sessions in PostgreSQL: set it up, check it, copy sessions"),
+    "store": CommandSummary("", "set up a PostgreSQL database for sessions; copy them"),
     "serve": CommandSummary("", "run the daemon: JSON-RPC on stdin and stdout"),
     "attach": CommandSummary("", "like serve, but by one daemon for all clients of this user"),
 }

@@ -144,6 +144,7 @@ TABLE: Mapping[str, Row] = {
     "statusline": BY_AGENT,
     "acp": Row("--model ollama/llama3.1", bare=(USAGE,), has_daemon=True),
     "mcp": Row("", waits=True),
+    "store": Row(""),
     "serve": Row("", waits=True),
     "attach": Row(""),
 }

@@ -9,6 +9,8 @@ import pytest
 
 from tests.e2e.fleet.conftest import Node
 from tests.support.client import Daemon
+from tests.support.loopback import Answer, Call, Loopback
+from tests.support.own_loop import MODELS, TOOLS, Talk, environment
 from tests.support.talk import user
 
 pytestmark = pytest.mark.system
@@ -99,6 +101,23 @@ def test_a_compaction_at_one_node_lets_the_other_append(node: Node) -> None:
     two.call("session/undo", session_id="s")
     assert texts(one) == texts(two)
     assert len(texts(one)) == 61
+
+
+def test_the_tools_of_a_prompt_run_at_its_client_whichever_node_writes(node: Node) -> None:
+    with Loopback() as provider:
+        env = environment("anthropic", provider.base_url)
+        one, two = node(env), node(env)
+        for each in (one, two):
+            each.call("session/start", session_id="s", model=MODELS["anthropic"], tools=TOOLS)
+        provider.play(Answer(calls=(Call("read", "{}"),)), Answer(text="It is read."))
+        talk = Talk(two, "s")
+        two.call("agent/prompt", session_id="s", text="Read it.")
+        two.event("message_appended", entry_id="e4")
+
+        assert [call["name"] for call in talk.executed] == ["read"]
+        assert not [got for got in one.received if got.value.get("method") == "tool/execute"]
+        shown = [each.call("session/context", session_id="s")["messages"] for each in (one, two)]
+        assert shown[0] == shown[1]
 
 
 def test_an_error_of_the_writer_reaches_the_client(node: Node) -> None:

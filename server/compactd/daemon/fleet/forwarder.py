@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -31,6 +32,7 @@ from compactd.storage.protocols import LOST_LEASE, Call, Calls
 
 T = TypeVar("T")
 
+MAX_PROMPTS = 1_000
 LOOK_S = 1.0
 """Seconds between two looks whether the writer still lives, while its answer is waited for."""
 
@@ -100,8 +102,8 @@ class Forwarder:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, asyncio.Future[Answered]] = {}
         """By the id of a call that was sent, who waits for its answer."""
-        self._prompters: dict[str, ClientRef] = {}
-        """By the id of a call with a prompt, the client that gave it."""
+        self._prompters: OrderedDict[str, ClientRef] = OrderedDict()
+        """By the id of a call with a prompt, the client that gave it: the newest `MAX_PROMPTS`."""
         self._serving: set[asyncio.Task[None]] = set()
         self._is_reading = self._has_news = False
         calls.listen(self._wake)
@@ -132,7 +134,8 @@ class Forwarder:
                 session = current
                 continue
             try:
-                answer = await self._ask(writer, session.id, body, client)
+                prompter = client if method.name == "agent/prompt" else None
+                answer = await self._ask(writer, session.id, body, prompter)
             except WriterGone as gone:
                 if gone.may_have_begun and method.repeat == "no":
                     raise StorageFailed(
@@ -193,10 +196,12 @@ class Forwarder:
             raise ClientFailed(answer.error.message)
         return Raw(b"null") if answer.result is UNSET else answer.result
 
-    async def _ask(self, writer: str, session_id: str, body: bytes, client: ClientRef | None) -> Answered:
+    async def _ask(self, writer: str, session_id: str, body: bytes, prompter: ClientRef | None) -> Answered:
         call_id, waiter = await self._send(writer, body)
-        if client is not None:
-            self._prompters[call_id] = client
+        if prompter is not None:
+            self._prompters[call_id] = prompter
+            if len(self._prompters) > MAX_PROMPTS:
+                self._prompters.popitem(last=False)
         try:
             while True:
                 done, _ = await asyncio.wait((waiter,), timeout=LOOK_S)

@@ -96,6 +96,11 @@ class WatchedJournal:
         """See `Journal.torn_bytes`."""
         return self._inner.torn_bytes
 
+    @property
+    def is_broken(self) -> bool:
+        """See `Journal.is_broken`."""
+        return self._inner.is_broken
+
     def append(self, records: Sequence[bytes]) -> int:
         """See `Journal.append`."""
         number = self._inner.append(records)
@@ -169,6 +174,11 @@ class WatchedStore:
         self.save_info = self._inner.save_info
         self.load_info = self._inner.load_info
         self.file_of = self._inner.file_of
+
+    @property
+    def calls(self) -> None:
+        """See `Store.calls`."""
+        return None
 
     @property
     def index(self) -> FileIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -362,6 +363,74 @@ async def test_what_the_database_refuses_is_told_and_the_journal_goes_on(
     store.pool.close()
     store.pool._is_closed = False
     assert journal.resume() == 1
+    await journal.durable(journal.append([record(2)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(2)]
+
+
+async def test_too_many_connections_are_told(
+    make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from compactd.storage.postgres import pool
+
+    server.sql("ALTER ROLE daemon CONNECTION LIMIT 0")
+    try:
+        with pytest.raises(StorageFailed, match="too many connections") as told:
+            make().list()
+    finally:
+        server.sql("ALTER ROLE daemon CONNECTION LIMIT -1")
+    assert told.value.data["reason"] == "53300"
+
+    monkeypatch.setattr(pool, "WAIT_S", 0.1)
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    with contextlib.ExitStack() as busy:
+        for _ in range(pool.MAX_CONNECTIONS):
+            busy.enter_context(store.pool.connection())
+        with pytest.raises(RecordsLost, match="in use") as lost:
+            await journal.durable(journal.append([record(1)]))
+    assert not lost.value.is_broken
+    assert journal.resume() == 1
+    await journal.durable(journal.append([record(2)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(2)]
+
+
+@pytest.mark.parametrize(
+    ("error", "times", "advice"),
+    [
+        ("SerializationFailure", 3, ""),
+        ("DeadlockDetected", 3, ""),
+        ("SerializationFailure", 100, "Send the request again"),
+        ("DiskFull", 1, "disk is full"),
+    ],
+)
+async def test_what_can_be_tried_again_is_tried_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch, error: str, times: int, advice: str
+) -> None:
+    import psycopg
+
+    from compactd.storage.postgres.writer import SessionWriter
+
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    append, left = SessionWriter._append, [times]
+
+    def refuse(self: SessionWriter, connection, lines, ids) -> None:  # type: ignore[no-untyped-def]
+        left[0] -= 1
+        if left[0] >= 0:
+            raise getattr(psycopg.errors, error)("refused")
+        append(self, connection, lines, ids)
+
+    monkeypatch.setattr(SessionWriter, "_append", refuse)
+    if advice:
+        with pytest.raises(RecordsLost, match=advice) as told:
+            await journal.durable(journal.append([record(1)]))
+        assert not told.value.is_broken
+        left[0] = 0
+        assert journal.resume() == 1
     await journal.durable(journal.append([record(2)]))
     await journal.close()
     assert await records_of(store) == [first("s1"), record(2)]

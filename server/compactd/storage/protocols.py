@@ -4,8 +4,8 @@ A session is a sequence of records. A record is one JSON object, given as bytes 
 The store does not interpret it. Records are numbered from 0 in the order they were appended (`seq`). Records
 are only added at the end, and only one process at a time may add records.
 
-`folder.py` is the only implementation, with one file per session. A shared database could implement the
-same interfaces.
+There are two implementations: `folder.py` with one file per session, and `postgres/` with a database that
+many machines share. `choose.py` chooses one.
 """
 
 from __future__ import annotations

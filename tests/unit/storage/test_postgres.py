@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -28,6 +29,7 @@ from compactd.storage.postgres.notices import Listener
 from compactd.storage.postgres.schema import MIGRATIONS, TABLES, Migration
 from compactd.storage.postgres.store import PostgresStore
 from compactd.storage.protocols import RecordsLost
+from tests.support.client import Daemon
 from tests.support.postgres import OWNER, PASSWORD, Server
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
@@ -55,7 +57,7 @@ async def records_of(store: PostgresStore, session_id: str = "s1") -> list[bytes
 
 
 async def test_what_is_acknowledged_is_committed_and_is_the_journal_of_a_file(
-    make: Make, server: Server, database: str
+    make: Make, server: Server, database: str, tmp_path: Path
 ) -> None:
     store = make()
     journal = store.create("s1", first("s1"), "disk")
@@ -66,7 +68,62 @@ async def test_what_is_acknowledged_is_committed_and_is_the_journal_of_a_file(
         lines = encode_journal([first("s1"), *map(record, range(number + 1))])
         assert [row[0] for row in rows] == [line.decode() for line in lines]
     assert journal.size_bytes == len(store.journal_bytes("s1"))
+    await journal.durable(journal.append([record(3), record(4), b'{"type":"note",\n"n":1}']))
     await journal.close()
+    folder = FolderStore(tmp_path)
+    journal = folder.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    for records in (
+        [record(0)],
+        [record(1)],
+        [record(2)],
+        [record(3), record(4), b'{"type":"note",\n"n":1}'],
+    ):
+        await journal.durable(journal.append(records))
+    await journal.close()
+    assert Path(folder.file_of("s1") or "").read_bytes() == store.journal_bytes("s1")
+    await folder.close()
+
+
+async def test_records_that_were_stored_but_told_as_lost_are_taken_back(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    from compactd.storage.postgres.writer import SessionWriter
+
+    store = make(patience_s=0.0)
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.append([record(1)]))
+    follower, _ = store.read("s1")
+    append = SessionWriter._append
+
+    def cut(self: SessionWriter, connection, lines, ids) -> None:  # type: ignore[no-untyped-def]
+        head, size = self._head, self.size_bytes
+        append(self, connection, lines, ids)
+        self._head, self.size_bytes = head, size
+        connection.close()
+        monkeypatch.setattr(SessionWriter, "_append", append)
+        monkeypatch.setattr(store.pool, "patience_s", 5.0)
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(SessionWriter, "_append", cut)
+    with pytest.raises(RecordsLost) as told:
+        await journal.durable(journal.append([record(2), record(3)]))
+    assert (told.value.lost_from, told.value.is_broken) == (2, False)
+    assert len(follower.poll().records) == 2
+
+    assert journal.resume() == 2
+    await journal.durable(journal.append([record(4)]))
+
+    news = follower.poll()
+    assert (news.first_seq, [as_appended(one) for one in news.records]) == (
+        0,
+        [first("s1"), record(1), record(4)],
+    )
+    assert journal.size_bytes == len(store.journal_bytes("s1"))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(1), record(4)]
 
 
 async def test_a_message_with_the_id_of_another_is_refused_and_the_journal_goes_on(make: Make) -> None:
@@ -306,6 +363,74 @@ async def test_what_the_database_refuses_is_told_and_the_journal_goes_on(
     store.pool.close()
     store.pool._is_closed = False
     assert journal.resume() == 1
+    await journal.durable(journal.append([record(2)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(2)]
+
+
+async def test_too_many_connections_are_told(
+    make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from compactd.storage.postgres import pool
+
+    server.sql("ALTER ROLE daemon CONNECTION LIMIT 0")
+    try:
+        with pytest.raises(StorageFailed, match="too many connections") as told:
+            make().list()
+    finally:
+        server.sql("ALTER ROLE daemon CONNECTION LIMIT -1")
+    assert told.value.data["reason"] == "53300"
+
+    monkeypatch.setattr(pool, "WAIT_S", 0.1)
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    with contextlib.ExitStack() as busy:
+        for _ in range(pool.MAX_CONNECTIONS):
+            busy.enter_context(store.pool.connection())
+        with pytest.raises(RecordsLost, match="in use") as lost:
+            await journal.durable(journal.append([record(1)]))
+    assert not lost.value.is_broken
+    assert journal.resume() == 1
+    await journal.durable(journal.append([record(2)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(2)]
+
+
+@pytest.mark.parametrize(
+    ("error", "times", "advice"),
+    [
+        ("SerializationFailure", 3, ""),
+        ("DeadlockDetected", 3, ""),
+        ("SerializationFailure", 100, "Send the request again"),
+        ("DiskFull", 1, "disk is full"),
+    ],
+)
+async def test_what_can_be_tried_again_is_tried_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch, error: str, times: int, advice: str
+) -> None:
+    import psycopg
+
+    from compactd.storage.postgres.writer import SessionWriter
+
+    store = make()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    append, left = SessionWriter._append, [times]
+
+    def refuse(self: SessionWriter, connection, lines, ids) -> None:  # type: ignore[no-untyped-def]
+        left[0] -= 1
+        if left[0] >= 0:
+            raise getattr(psycopg.errors, error)("refused")
+        append(self, connection, lines, ids)
+
+    monkeypatch.setattr(SessionWriter, "_append", refuse)
+    if advice:
+        with pytest.raises(RecordsLost, match=advice) as told:
+            await journal.durable(journal.append([record(1)]))
+        assert not told.value.is_broken
+        left[0] = 0
+        assert journal.resume() == 1
     await journal.durable(journal.append([record(2)]))
     await journal.close()
     assert await records_of(store) == [first("s1"), record(2)]
@@ -631,3 +756,31 @@ def test_the_command_sets_up_checks_and_moves(server: Server, tmp_path: Path) ->
     assert run("move", "--to", "files") == (3, "0 copied, 1 already there\n")
     assert run() == (0, "sessions are in PostgreSQL\n")
     server.drop(name)
+
+
+def test_a_daemon_keeps_its_sessions_in_the_database(server: Server, database: str, tmp_path: Path) -> None:
+    environ = {"COMPACTD_STORE": server.url(database)}
+    said = [{"role": "user", "content": "the canary"}]
+    with Daemon(tmp_path / "one", env=environ) as one, Daemon(tmp_path / "two", env=environ) as two:
+        assert one.call("session/start", session_id="s1", working_dir="/")["resumed"] is False
+        one.call("session/append", session_id="s1", messages=said)
+        assert two.call("session/start", session_id="s1")["resumed"] is True
+        listed = two.call("session/list")["sessions"]
+        assert [session["session_id"] for session in listed] == ["s1"]
+        assert "canary" in str(two.call("session/context", session_id="s1"))
+        assert two.call("session/search", query="canary")["hits"]
+        one.call("session/append", session_id="s1", messages=[{"role": "user", "content": "sings"}])
+        until = time.monotonic() + 5
+        while "sings" not in str(two.call("session/context", session_id="s1")):
+            assert time.monotonic() < until
+        assert (one.stop(), two.stop()) == (0, 0)
+    with Daemon(tmp_path / "three", env=environ) as three:
+        assert three.call("session/start", session_id="s1")["resumed"] is True
+        three.call("session/append", session_id="s1", messages=[{"role": "user", "content": "again"}])
+        three.call("session/close", session_id="s1")
+        three.call("session/delete", session_id="s1")
+    assert not any((tmp_path / name / "sessions").exists() for name in ("one", "two", "three"))
+    with Daemon(tmp_path / "four", env={"COMPACTD_STORE": "mysql://u:hunter2@h/d"}) as four:
+        refused = four.refusal("session/start", session_id="s1")
+        assert "COMPACTD_STORE" in str(refused)
+        assert "hunter2" not in str(refused)

@@ -68,7 +68,7 @@ class PostgresFailure(Struct, frozen=True, kw_only=True):
             return f"{doing}: {self.told}"
         advice = _ADVICE.get(self.reason or "")
         if advice is None:
-            advice = f"PostgreSQL refused it (SQLSTATE {self.reason}). The server's log says why"
+            advice = f"PostgreSQL refused it ({self.reason}). The server's log says why"
         return f"{doing}: {advice}."
 
 
@@ -86,9 +86,11 @@ def storage_failed(doing: str, error: psycopg.Error) -> StorageFailed:
 
 
 def reason_of(error: psycopg.Error) -> str:
-    """Return the SQLSTATE of an error, or `UNREACHABLE`."""
+    """Return the SQLSTATE of an error, `UNREACHABLE`, or the name of an error of psycopg itself."""
     if error.sqlstate is not None and error.sqlstate not in _GONE and not error.sqlstate.startswith("08"):
         return error.sqlstate
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return type(error).__name__
     text = str(error)
     return next((state for words, state in _STARTUP_TEXTS.items() if re.search(words, text)), UNREACHABLE)
 
@@ -100,4 +102,4 @@ def is_retryable(error: psycopg.Error) -> bool:
 
 def is_unreachable(error: psycopg.Error) -> bool:
     """Return true if the connection is gone, so that the outcome of the statement may be unknown."""
-    return reason_of(error) == UNREACHABLE and isinstance(error, psycopg.OperationalError)
+    return reason_of(error) == UNREACHABLE

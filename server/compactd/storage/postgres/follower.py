@@ -75,6 +75,7 @@ class PostgresFollower:
                 lambda connection: read_lines(
                     connection, self._pool.tenant, self._key, self._changed, self._seen
                 ),
+                None if self._changed < 0 else 0.0,
             )
         except StorageFailed as error:
             if self._changed < 0 or error.data.get("reason") != UNREACHABLE:
@@ -99,6 +100,7 @@ class PostgresFollower:
             row = self._pool.run(
                 NOT_READ,
                 lambda connection: connection.execute(asked, (self._pool.tenant, self._key)).fetchone(),
+                0.0,
             )
         except StorageFailed as error:
             raise OSError(error.message) from None

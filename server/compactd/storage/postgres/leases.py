@@ -46,6 +46,14 @@ class Leases:
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
+    def reserve(self, key: str, token: str) -> bool:
+        """Hold a lease that is about to be taken. Return false if a journal of this store has the session."""
+        with self._lock:
+            if key in self._held:
+                return False
+            self._held[key] = token
+            return True
+
     def hold(self, key: str, token: str) -> None:
         """Renew the lease of the session `key` from now on."""
         with self._lock:
@@ -60,11 +68,6 @@ class Leases:
             if self._held.get(key) == token:
                 del self._held[key]
 
-    def holds(self, key: str) -> bool:
-        """Return true if a journal of this store has the session open."""
-        with self._lock:
-            return key in self._held
-
     def close(self) -> None:
         """Stop the thread."""
         self._stop.set()
@@ -72,13 +75,19 @@ class Leases:
             self._thread.join()
 
     def _run(self) -> None:
+        # A connection of its own: it must not wait for one of the pool while a lease ends.
+        connection: Connection | None = None
         while not self._stop.wait(RENEW_S):
             with self._lock:
                 held = list(self._held.items())
-            if held:
-                # A failure is met again by the next write, which says so. The next round tries again.
-                with suppress(psycopg.Error, CompactdError), self._pool.connection() as connection:
+            # A failure is met again by the next write, which says so. The next round tries again.
+            with suppress(psycopg.Error, CompactdError):
+                if connection is None or connection.closed:
+                    connection = self._pool.connect()
+                if held:
                     self.renew(connection, held)
+        if connection is not None:
+            connection.close()
 
     def renew(self, connection: Connection, held: list[tuple[str, str]]) -> None:
         """Renew the leases of `held`, (key, token) each."""

@@ -1,4 +1,4 @@
-"""Connections to the database, at most eight at once.
+"""Connections to the database.
 
 psycopg_pool is not used: it connects in background threads, so that a caller learns only that it waited too
 long, not why no connection can be made.
@@ -22,7 +22,8 @@ from compactd.storage.postgres.schema import VERSION
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]
 
-MAX_CONNECTIONS = 8
+MAX_CONNECTIONS = 7
+"""With the connection that renews the leases, a node has at most eight."""
 WAIT_S = 10.0
 """The most seconds to wait until one of the connections is free."""
 PATIENCE_S = 5.0
@@ -32,7 +33,10 @@ _PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
 _RETRIES = 5
 """How often a statement is sent again after a serialization failure or a deadlock."""
 
-_SET_UP = "SELECT set_config('compactd.tenant', %s, false), (SELECT max(version) FROM compactd.version)"
+# A stronger setting than `on`, such as `remote_apply`, is left as it is.
+_SET_UP = """
+SELECT set_config('compactd.tenant', %s, false), (SELECT max(version) FROM compactd.version),
+    set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)"""
 _DEFAULTS: dict[str, str | int] = {
     "application_name": "compactd",
     "connect_timeout": 5,
@@ -82,12 +86,13 @@ class Pool:
         finally:
             self._free.release()
 
-    def run(self, doing: str, work: Callable[[Connection], T]) -> T:
+    def run(self, doing: str, work: Callable[[Connection], T], patience_s: float | None = None) -> T:
         """Return the result of `work`. Calls it again if the connection is lost, so it must be idempotent.
 
-        Raises `StorageFailed`, whose message begins with `doing`.
+        `patience_s`: how long a lost connection is made again, if not as long as usual. Raises
+        `StorageFailed`, whose message begins with `doing`.
         """
-        attempts = Attempts(self.patience_s)
+        attempts = Attempts(self.patience_s if patience_s is None else patience_s)
         while True:
             try:
                 with self.connection() as connection:

@@ -136,7 +136,7 @@ class PostgresStore:
             token=token,
             owner=self._leases.owner,
             node=self._leases.node,
-            again=not self._leases.holds(key),
+            again=self._leases.reserve(key, token),
         )
 
         def take(connection: Connection) -> Lines:
@@ -148,10 +148,15 @@ class PostgresStore:
                 raise not_found_error(session_id)
             return lines
 
-        lines = self.pool.run(_NOT_OPENED, take)
+        try:
+            lines = self.pool.run(_NOT_OPENED, take)
+        except BaseException:
+            self._leases.drop(key, token)
+            raise
         try:
             content = content_of(lines.data, session_id, self._format)
         except BaseException:
+            self._leases.drop(key, token)
             self.pool.run(_NOT_OPENED, lambda connection: connection.execute(_GIVE_UP, named))
             raise
         head = len(content.records)
@@ -207,12 +212,16 @@ class PostgresStore:
     def _delete(self, session_id: str) -> None:
         named = self._named(key_of(session_id))
 
+        attempts = 0
+
         def remove(connection: Connection) -> bool:
+            nonlocal attempts
+            attempts += 1
             with connection.transaction():
                 connection.execute(LOCK_WORDS, named)
                 if connection.execute(_DELETE, named).fetchone() is None:
                     self._refuse_if_live(connection, key_of(session_id))
-                    return False
+                    return attempts > 1  # it was deleted before the connection was lost
                 for statement in (_DELETE_RECORDS, *FORGET_WORDS):
                     connection.execute(statement, named)
                 connection.execute(

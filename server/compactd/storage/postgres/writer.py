@@ -33,7 +33,8 @@ WITH mine AS (
     FROM mine, unnest(%(lines)s::bytea[], %(ids)s::text[]) WITH ORDINALITY AS given(line, message_id, nth)
     RETURNING 1
 )
-SELECT pg_notify('{CHANNEL}', %(notice)s), set_config('synchronous_commit', %(commit)s, true),
+SELECT pg_notify('{CHANNEL}', %(notice)s), set_config(
+        'synchronous_commit', coalesce(%(commit)s::text, current_setting('synchronous_commit')), true),
     (SELECT count(*) FROM added)
 FROM mine"""
 
@@ -42,13 +43,10 @@ UPDATE compactd.sessions SET token = %(new)s, lease_until = {UNTIL}
 WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s) RETURNING head"""
 
 _CUT = """
-WITH gone AS (
-    DELETE FROM compactd.records WHERE tenant = %(tenant)s AND session_id = %(key)s AND seq >= %(head)s
-        AND EXISTS (SELECT FROM compactd.sessions
-            WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = %(token)s FOR UPDATE)
-)
 UPDATE compactd.sessions SET head = %(head)s, bytes = %(size)s, changed = nextval('compactd.changes')
-WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = %(token)s"""
+WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = %(token)s RETURNING 1"""
+_CUT_RECORDS = """
+DELETE FROM compactd.records WHERE tenant = %(tenant)s AND session_id = %(key)s AND seq >= %(head)s"""
 
 _CLAIM_CHANGE = """
 UPDATE compactd.sessions SET changed = nextval('compactd.changes'), info = NULL, info_bytes = NULL,
@@ -100,7 +98,7 @@ class SessionWriter:
         self._mine = [token]
         """Each token that this writer may have put into the row. A reply that is lost leaves two."""
         self._head = head
-        self._commit = "on" if durability == "disk" else "off"
+        self._commit = None if durability == "disk" else "off"
         self._notice = notice
         self._in_doubt: object | None = None
         """What was sent when the connection broke, so that it may or may not be stored."""
@@ -215,9 +213,17 @@ class SessionWriter:
                 self._in_doubt = None
                 return True
             if row[0] != self._head:
-                connection.execute(_CUT, self._named(size=self.size_bytes))
+                self._cut(connection)
         self._in_doubt = None
         return False
+
+    def _cut(self, connection: Connection) -> None:
+        """Remove the records after the acknowledged ones."""
+        named = self._named(size=self.size_bytes)
+        with connection.transaction():
+            if connection.execute(_CUT, named).fetchone() is None:
+                raise _LeaseLost
+            connection.execute(_CUT_RECORDS, named)
 
     def _named(self, **others: object) -> dict[str, object]:
         mine = {"tenant": self._pool.tenant, "key": self._key, "token": self._token, "head": self._head}

@@ -322,6 +322,8 @@ class History:
 
 
 def collect() -> None:
-    """Frees what abandoned daemons left; compactions keep it from the collector."""
+    """Free what abandoned daemons left; compactions keep it from the collector. What ends may leave more."""
     gc.unfreeze()
-    gc.collect()
+    for _ in range(10):
+        if not gc.collect():
+            break

@@ -260,10 +260,11 @@ class Forwarder:
         asked: Asked | None = None
         try:
             asked = _decode(call.body)
-            if isinstance(asked, Forwarded):
-                result = await self._carry_out(call, asked)
-            else:
-                result = await self._ask_own(asked)
+            match asked:
+                case Forwarded():
+                    result = await self._carry_out(call, asked)
+                case Question():
+                    result = await self._ask_own(asked)
             answer = Answered(result=Raw(result), records=self._records(asked))
         except Exception as error:
             told = error_object(error, getattr(asked, "method", "a call"))

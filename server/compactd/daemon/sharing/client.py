@@ -175,12 +175,10 @@ class Client:
         return True
 
     async def ask(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
-        """Send a request to the client and return its answer. Raises `ClientFailed`, and `ConnectionError` if
-        the client has left.
+        """Send a request to the client and return its answer. Raises `ClientFailed`, `TimeoutError`, and
+        `ConnectionError` if the client has left.
         """
         try:
             return await self.connection.out.request(method, params, timeout_s)
         except ClientError as error:
             raise ClientFailed(f"the client answered with an error: {error.error.message}") from None
-        except TimeoutError:
-            raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None

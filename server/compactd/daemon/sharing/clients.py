@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Raw, Struct
@@ -400,8 +399,12 @@ class Clients:
                 if self.is_shared and method != HOOK and await self._wait_for_arrival(session_id, left_s):
                     continue
                 raise ClientFailed("the client is gone", is_gone=True)
-            with suppress(ConnectionError):
+            try:
                 return await client.ask(method, params, max(0.0, until - loop.time())), client
+            except ConnectionError:
+                continue
+            except TimeoutError:
+                raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None
 
     def _answerer(self, session_id: str, first: ClientRef | None, method: str) -> Client | None:
         """Return the client to ask: `first`, or another one that answers such requests."""

@@ -92,7 +92,7 @@ class Leases:
     def renew(self, connection: Connection, held: list[tuple[str, str]]) -> None:
         """Renew the leases of `held`, (key, token) each."""
         keys, tokens = zip(*held, strict=True)
-        connection.execute(_RENEW, (list(keys), list(tokens), self._pool.tenant))
+        connection.execute(_RENEW.encode(), (list(keys), list(tokens), self._pool.tenant))
 
 
 def new_token() -> str:

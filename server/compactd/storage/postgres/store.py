@@ -114,7 +114,7 @@ class PostgresStore:
         named = self._named(key, token=token, owner=self._leases.owner)
 
         def insert(connection: Connection) -> None:
-            if connection.execute(_CREATE, named).fetchone() is None:
+            if connection.execute(_CREATE.encode(), named).fetchone() is None:
                 head = self._refuse_if_live(connection, key)
                 if head:
                     raise FileExistsError("a session with this id is already stored")
@@ -140,7 +140,7 @@ class PostgresStore:
         )
 
         def take(connection: Connection) -> Lines:
-            if connection.execute(_TAKE, named).fetchone() is None:
+            if connection.execute(_TAKE.encode(), named).fetchone() is None:
                 self._refuse_if_live(connection, key)
                 raise not_found_error(session_id)
             lines = read_lines(connection, self.pool.tenant, key, -1, 0)

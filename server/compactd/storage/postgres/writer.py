@@ -167,7 +167,7 @@ class SessionWriter:
         named = self._named(
             count=len(lines), bytes=size, lines=lines, ids=ids, notice=self._notice, commit=self._commit
         )
-        if connection.execute(_APPEND, named, binary=True).fetchone() is None:
+        if connection.execute(_APPEND.encode(), named, binary=True).fetchone() is None:
             raise _LeaseLost
         self._head += len(lines)
         self.size_bytes += size
@@ -199,7 +199,7 @@ class SessionWriter:
         """
         token = new_token()
         self._mine.append(token)
-        row = connection.execute(_FENCE, self._named(new=token, mine=self._mine)).fetchone()
+        row = connection.execute(_FENCE.encode(), self._named(new=token, mine=self._mine)).fetchone()
         if row is None:
             raise _LeaseLost
         self._leases.drop(self._key, self._token)

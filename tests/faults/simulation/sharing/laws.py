@@ -72,6 +72,8 @@ class Hearing(Struct):
     """Whether its request to close the session was cancelled, and it has not opened it since."""
     has_closed: bool = False
     """Whether it has closed the session since it opened it or gave a prompt in it."""
+    has_prompted: bool = False
+    """Whether it has given a prompt."""
     has_opened: bool = False
     """Whether it has asked to open it, and what it called itself."""
     name: str | None = None
@@ -186,7 +188,8 @@ class Laws:
         params: Told = msgspec.json.decode(bytes(message.params))
         self.pending[link, bytes(message.id)] = (message.method, params)
         if message.method == "agent/prompt":
-            self.hearing(link, params["session_id"]).has_closed = False
+            hearing = self.hearing(link, params["session_id"])
+            hearing.has_closed, hearing.has_prompted = False, True
         if message.method not in MEMBERSHIP:
             return
         hearing = self.hearing(link, params["session_id"])
@@ -395,7 +398,8 @@ class Laws:
             told = f"{one.call_id} of {one.session_id} {one.turn_id} went to {one.link.name}"
             if owner is None:
                 # The session was closed meanwhile, or it is a prompt of an earlier daemon.
-                self.must(hearing.has_opened, f"{told}, which never opened the session")
+                may_answer = hearing.has_opened or hearing.has_prompted
+                self.must(may_answer, f"{told}, which never opened the session")
                 continue
             if owner is not one.link:
                 is_owners = owner in one.open_links and not turn.is_left

@@ -17,7 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from compactd.protocol.errors import FormatNotSupported, SessionLocked, SessionNotFound, StorageFailed
+from compactd.protocol.errors import (
+    FormatNotSupported,
+    SessionCorrupt,
+    SessionLocked,
+    SessionNotFound,
+    StorageFailed,
+)
 from compactd.session.search_all import search_everywhere
 from compactd.storage.choose import make_store
 from compactd.storage.folder import FolderStore
@@ -784,3 +790,23 @@ def test_a_daemon_keeps_its_sessions_in_the_database(server: Server, database: s
         refused = four.refusal("session/start", session_id="s1")
         assert "COMPACTD_STORE" in str(refused)
         assert "hunter2" not in str(refused)
+
+
+async def test_a_session_that_cannot_be_opened_is_not_kept_locked(
+    make: Make, server: Server, database: str
+) -> None:
+    here, there = make(), make()
+    journal = here.create("s1", first("s1"), "os")
+    await journal.durable(journal.append([record(1), record(2)]))
+    await journal.close()
+    server.sql("UPDATE compactd.records SET record = 'torn' WHERE seq = 1", database)
+
+    for store in (here, there):
+        with pytest.raises(SessionCorrupt):
+            store.open("s1", durability="os")
+
+    assert here.list()[0].is_locked is False
+    with pytest.raises(SessionCorrupt):
+        here.read("s1")
+    assert here.salvage("s1") == [first("s1")]
+    await here.delete("s1")

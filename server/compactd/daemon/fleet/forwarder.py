@@ -260,12 +260,7 @@ class Forwarder:
         asked: Asked | None = None
         try:
             asked = _decode(call.body)
-            match asked:
-                case Forwarded():
-                    result = await self._carry_out(call, asked)
-                case Question():
-                    result = await self._ask_own(asked)
-            answer = Answered(result=Raw(result), records=self._records(asked))
+            answer = Answered(result=Raw(await self._result_of(call, asked)), records=self._records(asked))
         except Exception as error:
             told = error_object(error, getattr(asked, "method", "a call"))
             failure = Failure(told.code, told.message, told.data)
@@ -274,6 +269,11 @@ class Forwarder:
             await self._host.in_worker(partial(self._calls.answer, call, encode(answer)))
         except Exception:
             _log.exception("a call of another daemon could not be answered")
+
+    async def _result_of(self, call: Call, asked: Asked) -> bytes:
+        if isinstance(asked, Question):
+            return await self._ask_own(asked)
+        return await self._carry_out(call, asked)
 
     async def _carry_out(self, call: Call, asked: Forwarded) -> bytes:
         method = self._host.methods[asked.method]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 
 from compactd.protocol.errors import StorageFailed
-from compactd.storage.decode_journal import content_of, not_found_error
+from compactd.storage.decode_journal import Content, content_of, not_found_error
 from compactd.storage.journal_records import as_appended, scan
 from compactd.storage.migrate import JournalFormat, upgrade
 from compactd.storage.postgres.failures import UNREACHABLE
 from compactd.storage.postgres.leases import LIVE
 from compactd.storage.postgres.pool import Connection, Pool
-from compactd.storage.protocols import FollowerNews
+from compactd.storage.protocols import FollowerNews, corrupt
 
 NOT_READ = "The session could not be read"
 
@@ -45,6 +45,18 @@ def read_lines(connection: Connection, tenant: str, key: str, changed: int, seen
     assert isinstance(number, int)
     assert isinstance(head, int)
     return Lines(number, head, b"".join(row[2] for row in rows if isinstance(row[2], bytes)))
+
+
+def whole_content(lines: Lines, session_id: str, format_: JournalFormat) -> Content:
+    """Return the records in all lines of a session. Raises the errors of `content_of`.
+
+    A transaction leaves no torn end. So a record that cannot be read is damage, also if it is the last one.
+    """
+    content = content_of(lines.data, session_id, format_)
+    readable = len(content.records)
+    if readable != lines.head:
+        raise corrupt(readable + 1, readable, 0)
+    return content
 
 
 class PostgresFollower:
@@ -86,7 +98,7 @@ class PostgresFollower:
             raise not_found_error(self._session_id)
         if lines.changed == self._changed and lines.head >= self._seen:
             return self._read_on(lines)
-        content = content_of(lines.data, self._session_id, self._format)
+        content = whole_content(lines, self._session_id, self._format)
         self._changed, self._version = lines.changed, content.version
         self._seen, self._size_bytes = len(content.records), len(lines.data)
         return FollowerNews(first_seq=0, records=content.records)
@@ -112,6 +124,8 @@ class PostgresFollower:
     def _read_on(self, lines: Lines) -> FollowerNews:
         first_seq = self._seen
         records = scan(lines.data, first_seq).records
+        if first_seq + len(records) != lines.head:
+            raise corrupt(first_seq + len(records) + 1, first_seq + len(records), 0)
         self._seen += len(records)
         self._size_bytes += len(lines.data)
         steps = self._format.steps_from(self._version)

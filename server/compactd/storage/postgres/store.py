@@ -8,24 +8,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
-from compactd.storage.decode_journal import content_of, id_of, not_found_error, working_dir_of
+from compactd.storage.decode_journal import id_of, not_found_error, working_dir_of
 from compactd.storage.journal import BatchedJournal
 from compactd.storage.journal_records import as_appended, check_record, scan
 from compactd.storage.migrate import FORMAT, JournalFormat
 from compactd.storage.paths import file_stem
 from compactd.storage.postgres.calls import PostgresCalls
-from compactd.storage.postgres.follower import NOT_READ, Lines, PostgresFollower, read_lines
+from compactd.storage.postgres.follower import NOT_READ, Lines, PostgresFollower, read_lines, whole_content
 from compactd.storage.postgres.index import PostgresIndex
 from compactd.storage.postgres.keys import key_of, notice_of
 from compactd.storage.postgres.leases import LIVE, UNTIL, Leases, locked_error, new_token
 from compactd.storage.postgres.pool import MAX_CONNECTIONS, PATIENCE_S, Connection, Pool
 from compactd.storage.postgres.schema import FORGET_WORDS, LOCK_WORDS
-from compactd.storage.postgres.writer import CHANNEL, SessionWriter
+from compactd.storage.postgres.writer import CHANNEL, RELEASE, SessionWriter
 from compactd.storage.protocols import Durability, Stored
-
-T = TypeVar("T")
 
 _NOT_OPENED = "The session could not be opened"
 _NOT_CREATED = "The session could not be created"
@@ -51,9 +48,6 @@ RETURNING head, bytes"""
 _STATE = (
     f"SELECT head, {LIVE}, owner FROM compactd.sessions WHERE tenant = %(tenant)s AND session_id = %(key)s"
 )
-_GIVE_UP = """
-UPDATE compactd.sessions SET token = NULL, owner = NULL, lease_until = NULL
-WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = %(token)s"""
 _LIST = f"""
 SELECT s.bytes, s.updated_at, {LIVE}, r.record FROM compactd.sessions AS s
 JOIN compactd.records AS r ON r.tenant = s.tenant AND r.session_id = s.session_id AND r.seq = 0
@@ -154,10 +148,12 @@ class PostgresStore:
             self._leases.drop(key, token)
             raise
         try:
-            content = content_of(lines.data, session_id, self._format)
+            content = whole_content(lines, session_id, self._format)
         except BaseException:
             self._leases.drop(key, token)
-            self.pool.run(_NOT_OPENED, lambda connection: connection.execute(_GIVE_UP, named))
+            self.pool.run(
+                _NOT_OPENED, lambda connection: connection.execute(RELEASE, {**named, "mine": [token]})
+            )
             raise
         head = len(content.records)
         journal = self._journal(session_id, token, durability, head=head, size_bytes=len(lines.data))
@@ -285,8 +281,8 @@ class PostgresStore:
     def _row(self, doing: str, asked: str, named: dict[str, object]) -> tuple[object, ...] | None:
         return self.pool.run(doing, lambda connection: connection.execute(asked.encode(), named).fetchone())
 
-    async def _in_worker(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+    async def _in_worker(self, work: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._workers, work)
 
     def _named(self, key: str, **others: object) -> dict[str, object]:
         return {"tenant": self.pool.tenant, "key": key, **others}
@@ -297,7 +293,9 @@ def _stored(row: tuple[object, ...]) -> Stored | None:
     assert isinstance(size_bytes, int)
     assert isinstance(updated_at, datetime)
     records = scan(first).records if isinstance(first, bytes) else ()
-    session_id = id_of(records[0]) if records else None
+    if not records:
+        return None
+    session_id = id_of(records[0])
     if session_id is None:
         return None
     return Stored(

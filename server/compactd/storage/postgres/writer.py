@@ -62,7 +62,7 @@ UPDATE compactd.sessions SET bytes = (
     WHERE tenant = %(tenant)s AND session_id = %(key)s)
 WHERE tenant = %(tenant)s AND session_id = %(key)s RETURNING bytes"""
 
-_RELEASE = """
+RELEASE = """
 UPDATE compactd.sessions SET token = NULL, owner = NULL, lease_until = NULL
 WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s)"""
 _REMOVE = """
@@ -134,7 +134,7 @@ class SessionWriter:
         with suppress(psycopg.Error, CompactdError), self._pool.connection() as connection:
             if self._in_doubt is not None:
                 self._settle(connection, None)
-            connection.execute(_REMOVE if remove else _RELEASE, self._named(mine=self._mine))
+            connection.execute(_REMOVE if remove else RELEASE, self._named(mine=self._mine))
 
     def _attempt(self, sent: object, work: Callable[[Connection], None]) -> PostgresFailure | None:
         attempts = Attempts(self._pool.patience_s)

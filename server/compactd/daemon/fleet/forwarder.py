@@ -259,8 +259,9 @@ class Forwarder:
     async def _serve(self, call: Call) -> None:
         asked: Asked | None = None
         try:
-            asked = _decode(call.body)
-            answer = Answered(result=Raw(await self._result_of(call, asked)), records=self._records(asked))
+            decoded: Asked = _decode(call.body)
+            asked = decoded
+            answer = Answered(result=Raw(await self._result_of(call, decoded)), records=self._records(asked))
         except Exception as error:
             told = error_object(error, getattr(asked, "method", "a call"))
             failure = Failure(told.code, told.message, told.data)

@@ -6,11 +6,13 @@ docs/proof.md says how many steps were played and which breaks were found.
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import CoroutineType
 
 import pytest
 
@@ -41,6 +43,15 @@ def test_a_history_of_sessions_is_clean(seed: int) -> None:
     played = History(seed, 250).play()
 
     assert played.steps >= 250
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_of_a_daemon_that_died_is_left_to_end_in_another_test() -> None:
+    SharedHistory(11, 300).play()
+    bury()
+
+    found = [one for one in gc.get_objects() if isinstance(one, CoroutineType) and one.cr_frame is not None]
+    assert not [one for one in found if "/compactd/" in one.cr_code.co_filename]
 
 
 @pytest.mark.filterwarnings("ignore")

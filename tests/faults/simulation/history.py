@@ -323,6 +323,7 @@ class History:
 
 def collect() -> None:
     """Free what abandoned daemons left; compactions keep it from the collector. What ends may leave more."""
+    asyncio.set_event_loop(None)  # otherwise the last one keeps its daemon
     gc.unfreeze()
     for _ in range(10):
         if not gc.collect():

@@ -22,7 +22,7 @@ from compactd.daemon.rpc.connection import Connection
 from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES
 from compactd.daemon.rpc.request import Reply, Request
 from compactd.daemon.sharing.client import Client
-from compactd.daemon.sharing.clients import Clients
+from compactd.daemon.sharing.clients import HOOK, Clients
 from compactd.protocol import wire
 from compactd.protocol.messages import Event
 from compactd.protocol.methods import METHODS, Method
@@ -97,7 +97,8 @@ class Daemon:
         self._outside: SettingsSources | None = None
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
-        self._fleet: Forwarder | None = None
+        self.fleet: Forwarder | None = None
+        """The calls between this daemon and others of the same database, or None if it has no others."""
         self._catalogue: Catalogue | None = None
         self._learned: LearnedWindows | None = None
         self._models: ModelAccess | None = None
@@ -128,17 +129,12 @@ class Daemon:
             from compactd.storage.choose import make_store
 
             self._sessions = Sessions(self, make_store(self._environ, self.home), self._trees)
+            calls = self._sessions.store.calls
+            if calls is not None:
+                from compactd.daemon.fleet.forwarder import Forwarder
+
+                self.fleet = Forwarder(self, calls)
         return self._sessions
-
-    @property
-    def fleet(self) -> Forwarder | None:
-        """The calls between this daemon and others of the same database, or None if it has no others."""
-        calls = self.sessions.store.calls
-        if self._fleet is None and calls is not None:
-            from compactd.daemon.fleet.forwarder import Forwarder
-
-            self._fleet = Forwarder(self, calls)
-        return self._fleet
 
     @property
     def catalogue(self) -> Catalogue:
@@ -206,14 +202,12 @@ class Daemon:
         if self._learner is not None:
             self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
-        if method.scope == "session" and not (method.opens or method.ends):
+        changes = method.scope == "session" and not (method.opens or method.ends or method.read_only)
+        if self.fleet is not None and changes:
             session = self.open_sessions.get(getattr(params, "session_id", None) or "")
-            fleet = None if session is None or method.read_only else self.fleet
-            if session is not None and fleet is not None:
-                if session.is_forwarded:
-                    return fleet.forward(session, method, params, request)
+            if session is not None:
                 work = partial(self._handle, handle, method, params, request)
-                return fleet.forward_if_lost(work, session, method, params, request)
+                return self.fleet.carry_out(work, session, method, params, request)
         return self._handle(handle, method, params, request)
 
     def _handle(
@@ -293,8 +287,9 @@ class Daemon:
         self, session_id: str, first: ClientRef | None, method: str, params: Struct | Raw, timeout_s: float
     ) -> tuple[Raw, ClientRef]:
         """Send a request to a client and return its answer. Raises `ClientFailed`."""
-        if self._fleet is not None and self._fleet.is_remote(first):
-            return await self._fleet.ask(first, session_id, method, params, timeout_s), first
+        # A hook is not the client's that compacts, but of one that has the session open here.
+        if self.fleet is not None and method != HOOK and self.fleet.is_remote(first):
+            return await self.fleet.ask(first, session_id, method, params, timeout_s), first
         return await self.clients.ask(session_id, first, method, params, timeout_s)
 
     async def read_keys(self) -> None:

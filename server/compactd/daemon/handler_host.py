@@ -27,6 +27,7 @@ class HandlerHost(Protocol):
     modules: BackgroundImporter
     clients: Clients
     on_retire: Callable[[], None]
+    fleet: Forwarder | None
 
     @property
     def home(self) -> Path:
@@ -36,11 +37,6 @@ class HandlerHost(Protocol):
     @property
     def sessions(self) -> Sessions:
         """The sessions that are open in this process."""
-        ...
-
-    @property
-    def fleet(self) -> Forwarder | None:
-        """The calls between this daemon and others of the same database, or None if it has no others."""
         ...
 
     @property

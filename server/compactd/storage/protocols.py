@@ -202,7 +202,7 @@ class Calls(Protocol):
         ...
 
     def withdraw(self, call_id: str) -> bool:
-        """Take a call of this process back. Return false if the other process may have read it."""
+        """Take a call of this process back that the other one has not read. Return false if it may have."""
         ...
 
     def is_there(self, call_id: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.e2e.fleet.conftest import Node
 from tests.support.client import Daemon
-from tests.support.loopback import Answer, Call, Loopback
+from tests.support.loopback import Answer, Call, Loopback, Stall
 from tests.support.own_loop import MODELS, TOOLS, Talk, environment
 from tests.support.talk import user
 
@@ -118,6 +119,51 @@ def test_the_tools_of_a_prompt_run_at_its_client_whichever_node_writes(node: Nod
         assert not [got for got in one.received if got.value.get("method") == "tool/execute"]
         shown = [each.call("session/context", session_id="s")["messages"] for each in (one, two)]
         assert shown[0] == shown[1]
+
+
+def test_a_request_that_comes_while_the_writer_closes_the_session_is_carried_out(node: Node) -> None:
+    one, two = node(), node()
+    two.call("session/start", session_id="s")
+    two.call("session/close", session_id="s")
+    for number in range(15):
+        one.call("session/start", session_id="s")
+        two.call("session/start", session_id="s")
+        closing = one.ask("session/close", session_id="s")
+        say(two, str(number))
+        assert one.result(closing) == {}
+        assert texts(two) == [str(each) for each in range(number + 1)]
+        two.call("session/close", session_id="s")
+
+
+def test_a_hook_is_asked_of_its_client_whichever_node_asks_to_compact(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s", client={"name": "one", "compaction_hook": True})
+    two.call("session/start", session_id="s", client={"name": "two"})
+    one.call("session/append", session_id="s", messages=[user(400) for _ in range(60)])
+    compacting = two.ask("session/compact", session_id="s", keep_recent=2_000)
+    asked = one.wait(lambda got: got.value.get("method") == "session/compacting", "session/compacting")
+    one.send(json.dumps({"jsonrpc": "2.0", "id": asked.value["id"], "result": {}}).encode())
+
+    assert two.result(compacting)["compacted"] is True
+    assert not [got for got in two.received if got.value.get("method") == "session/compacting"]
+
+
+def test_a_prompt_of_a_node_that_was_killed_is_stopped(node: Node) -> None:
+    with Loopback() as provider:
+        env = environment("anthropic", provider.base_url)
+        one, two = node(env), node(env)
+        for each in (one, two):
+            each.call("session/start", session_id="s", model=MODELS["anthropic"], tools=TOOLS)
+        provider.play(Stall("Let me"), Answer(calls=(Call("read", "{}"),)), Answer(text="Hello."))
+        one.call("agent/prompt", session_id="s", text="Wait.")
+        one.event("message_delta")
+        two.call("agent/prompt", session_id="s", text="Read it.")
+        two.kill()
+        one.call("agent/abort", session_id="s")
+        turn = one.call("agent/prompt", session_id="s", text="Are you there?")["turn_id"]
+
+        assert one.event("agent_end", turn_id=turn).value["params"]["stop_reason"] == "stop"
+        assert not [got for got in one.received if got.value.get("method") == "tool/execute"]
 
 
 def test_an_error_of_the_writer_reaches_the_client(node: Node) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeGuard, TypeVar
@@ -18,11 +18,11 @@ from typing import Protocol, TypeGuard, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from compactd.daemon.fleet.messages import Answered, Asked, Failure, Forwarded, Question
-from compactd.daemon.rpc.outgoing import AnsweredWithError, ErrorObject, error_object
+from compactd.daemon.fleet.messages import Answered, Asked, Forwarded, Question
+from compactd.daemon.rpc.outgoing import INTERNAL_ERROR, AnsweredWithError, ErrorObject, error_object
 from compactd.daemon.rpc.params import ParamsReader
 from compactd.daemon.rpc.request import Reply, Request
-from compactd.protocol.errors import StorageFailed
+from compactd.protocol.errors import CompactdError, StorageFailed
 from compactd.protocol.messages import encode
 from compactd.protocol.methods import Method
 from compactd.session.host import ClientFailed, ClientRef, acting
@@ -34,7 +34,13 @@ T = TypeVar("T")
 
 MAX_PROMPTS = 1_000
 LOOK_S = 1.0
-"""Seconds between two looks whether the writer still lives, while its answer is waited for."""
+"""Seconds between two looks for the answer, and whether the writer still lives, while an answer is waited
+for.
+"""
+GRACE_S = 10.0
+"""Seconds in which another daemon must have read a question to its client."""
+RETRY_S = 0.05
+"""Seconds until the writer of a session is looked for again."""
 
 _decode = msgspec.json.Decoder(Asked).decode
 _decode_answer = msgspec.json.Decoder(Answered).decode
@@ -104,7 +110,9 @@ class Forwarder:
         """By the id of a call that was sent, who waits for its answer."""
         self._prompters: OrderedDict[str, ClientRef] = OrderedDict()
         """By the id of a call with a prompt, the client that gave it: the newest `MAX_PROMPTS`."""
-        self._serving: set[asyncio.Task[None]] = set()
+        self._readers: dict[str, ParamsReader] = {}
+        """By method, the decoder of its params."""
+        self._serving: set[asyncio.Task[object]] = set()
         self._is_reading = self._has_news = False
         calls.listen(self._wake)
 
@@ -132,6 +140,7 @@ class Forwarder:
                 if current.journal is not None:
                     return await _awaited(self._host.call(method, params, request))
                 session = current
+                await asyncio.sleep(RETRY_S)
                 continue
             try:
                 prompter = client if method.name == "agent/prompt" else None
@@ -143,15 +152,16 @@ class Forwarder:
                         "out. Read agent/state, and send the request again if needed."
                     ) from None
                 continue
+            if answer.is_closed:
+                await asyncio.sleep(RETRY_S)
+                continue
             if answer.error is not UNSET:
-                raise AnsweredWithError(
-                    ErrorObject(answer.error.code, answer.error.message, answer.error.data)
-                )
+                raise AnsweredWithError(answer.error)
             if session.following is not None:
                 await session.following.read_to(answer.records)
             return None if answer.result is UNSET else answer.result
 
-    async def forward_if_lost(
+    async def carry_out(
         self,
         work: Callable[[], Reply | Awaitable[Reply]],
         session: Session,
@@ -159,9 +169,11 @@ class Forwarder:
         params: Struct,
         request: Request,
     ) -> Reply:
-        """Return the result of `work`. If it failed because another daemon has taken the session over, have
-        the request carried out there.
+        """Carry a request out with `work` if this daemon writes the session. If another one does, or has
+        taken the session over meanwhile, have it carried out there.
         """
+        if session.is_forwarded:
+            return await self.forward(session, method, params, request)
         try:
             return await _awaited(work())
         except StorageFailed as failed:
@@ -186,8 +198,12 @@ class Forwarder:
             timeout_s=timeout_s,
         )
         call_id, waiter = await self._send(client.node, encode(question))
+        until = self._loop.time() + timeout_s
         try:
-            answer = await asyncio.wait_for(waiter, timeout_s)
+            await asyncio.wait((waiter,), timeout=min(timeout_s, GRACE_S))
+            if not waiter.done() and await self._host.in_worker(partial(self._calls.withdraw, call_id)):
+                raise ClientFailed("the client's node is gone", is_gone=True)
+            answer = await asyncio.wait_for(waiter, max(0.0, until - self._loop.time()))
         except TimeoutError:
             raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None
         finally:
@@ -207,6 +223,7 @@ class Forwarder:
                 done, _ = await asyncio.wait((waiter,), timeout=LOOK_S)
                 if done:
                     return waiter.result()
+                self.note_news()  # a notification may have been lost
                 is_writer = await self._host.in_worker(partial(self._calls.writer_of, session_id)) == writer
                 if is_writer and await self._host.in_worker(partial(self._calls.is_there, call_id)):
                     continue
@@ -214,6 +231,10 @@ class Forwarder:
                 if waiter.done():
                     return waiter.result()
                 raise WriterGone(may_have_begun=not is_withdrawn)
+        except asyncio.CancelledError:
+            # What the writer has begun goes on there.
+            self._start(self._host.in_worker(partial(self._calls.withdraw, call_id)))
+            raise
         finally:
             self._waiting.pop(call_id, None)
 
@@ -233,9 +254,17 @@ class Forwarder:
         self._has_news = True
         if not self._is_reading:
             self._is_reading = True
-            task = asyncio.ensure_future(self._read())
-            self._serving.add(task)
-            task.add_done_callback(self._serving.discard)
+            self._start(self._read())
+
+    def _start(self, work: Coroutine[object, object, object]) -> None:
+        task = asyncio.ensure_future(work)
+        self._serving.add(task)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[object]) -> None:
+        self._serving.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a call between daemons failed", exc_info=error)
 
     async def _read(self) -> None:
         try:
@@ -248,37 +277,43 @@ class Forwarder:
                     if waiter is not None and not waiter.done():
                         waiter.set_result(_decode_answer(body))
                 for call in calls:
-                    task = asyncio.ensure_future(self._serve(call))
-                    self._serving.add(task)
-                    task.add_done_callback(self._serving.discard)
-        except Exception:
-            _log.exception("calls of other daemons could not be read")
+                    self._start(self._serve(call))
+        except CompactdError as error:
+            _log.warning("calls of other daemons could not be read: %s", error.message)
+            self._loop.call_later(LOOK_S, self.note_news)
         finally:
             self._is_reading = False
 
     async def _serve(self, call: Call) -> None:
-        asked: Asked | None = None
-        try:
-            decoded: Asked = _decode(call.body)
-            asked = decoded
-            answer = Answered(result=Raw(await self._result_of(call, decoded)), records=self._records(asked))
-        except Exception as error:
-            told = error_object(error, getattr(asked, "method", "a call"))
-            failure = Failure(told.code, told.message, told.data)
-            answer = Answered(error=failure, records=self._records(asked))
-        try:
-            await self._host.in_worker(partial(self._calls.answer, call, encode(answer)))
-        except Exception:
-            _log.exception("a call of another daemon could not be answered")
-
-    async def _result_of(self, call: Call, asked: Asked) -> bytes:
+        asked: Asked = _decode(call.body)
         if isinstance(asked, Question):
-            return await self._ask_own(asked)
-        return await self._carry_out(call, asked)
+            answer = await self._ask_own(asked)
+        elif asked.session_id in self._host.sessions.open:
+            answer = await self._answer_to(call, asked)
+        else:
+            answer = Answered(is_closed=True)
+        body = encode(answer)
+        while True:
+            try:
+                return await self._host.in_worker(partial(self._calls.answer, call, body))
+            except CompactdError as error:
+                _log.warning("a call of another daemon could not be answered yet: %s", error.message)
+                await asyncio.sleep(LOOK_S)
 
-    async def _carry_out(self, call: Call, asked: Forwarded) -> bytes:
+    async def _answer_to(self, call: Call, asked: Forwarded) -> Answered:
+        """Carry out a request, and return its answer, whatever goes wrong."""
+        try:
+            result = await self._result_of(call, asked)
+        except Exception as error:
+            return Answered(error=error_object(error, asked.method), records=self._records(asked))
+        return Answered(result=Raw(result), records=self._records(asked))
+
+    async def _result_of(self, call: Call, asked: Forwarded) -> bytes:
         method = self._host.methods[asked.method]
-        params = ParamsReader(method.name, method.params).read(asked.params)
+        reader = self._readers.get(method.name)
+        if reader is None:
+            reader = self._readers[method.name] = ParamsReader(method.name, method.params)
+        params = reader.read(asked.params)
         acting.set(RemoteClient(call.sender, call.id, asked.client))
         request = Request(id=None, name=method.name, _notify=lambda *_, **__: True)
         try:
@@ -288,15 +323,20 @@ class Forwarder:
             for act in request.take_after():
                 act()
 
-    async def _ask_own(self, asked: Question) -> bytes:
+    async def _ask_own(self, asked: Question) -> Answered:
         client = self._prompters.get(asked.prompt_call)
-        raw, _ = await self._host.ask_client(
-            asked.session_id, client, asked.method, asked.params, asked.timeout_s
-        )
-        return bytes(raw)
+        try:
+            if client is None:
+                raise ClientFailed("the client is gone", is_gone=True)
+            raw, _ = await self._host.ask_client(
+                asked.session_id, client, asked.method, asked.params, asked.timeout_s
+            )
+        except ClientFailed as failed:
+            return Answered(error=ErrorObject(INTERNAL_ERROR, failed.message))
+        return Answered(result=raw)
 
-    def _records(self, asked: Asked | None) -> int:
-        session = None if asked is None else self._host.sessions.open.get(asked.session_id)
+    def _records(self, asked: Forwarded) -> int:
+        session = self._host.sessions.open.get(asked.session_id)
         return 0 if session is None else len(session.entries)
 
 

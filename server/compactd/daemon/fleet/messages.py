@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from compactd.daemon.rpc.outgoing import ErrorObject
+
 
 class Forwarded(Struct, frozen=True, kw_only=True, tag="request"):
     """A client's request, for the daemon that writes the session."""
@@ -29,18 +31,12 @@ class Question(Struct, frozen=True, kw_only=True, tag="question"):
 Asked = Forwarded | Question
 
 
-class Failure(Struct, frozen=True):
-    """The error of an answer, as in JSON-RPC."""
-
-    code: int
-    message: str
-    data: Raw | UnsetType = UNSET
-
-
 class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer to a call. One of `result` and `error` is set."""
+    """The answer to a call. One of `result` and `error` is set, or `is_closed`."""
 
     result: Raw | UnsetType = UNSET
-    error: Failure | UnsetType = UNSET
+    error: ErrorObject | UnsetType = UNSET
+    is_closed: bool = False
+    """True if the request was not carried out, because the daemon has closed the session."""
     records: int = 0
     """How many records the session then had."""

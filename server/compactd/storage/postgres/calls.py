@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any
 
 from compactd.storage.postgres.keys import key_of
@@ -18,6 +19,7 @@ from compactd.storage.protocols import Call
 
 KEPT = "1 hour"
 """How long a call is kept that nobody answers or reads."""
+SWEEP_S = 600.0
 
 _NOT_ASKED = "The node that writes this session could not be asked"
 _WRITER = f"""
@@ -50,7 +52,7 @@ WITH answered AS (
 )
 SELECT pg_notify(%(channel)s, ''), set_config('synchronous_commit', 'off', true)"""
 _WITHDRAW = """
-DELETE FROM compactd.calls WHERE tenant = %(tenant)s AND id = %(id)s RETURNING is_taken"""
+DELETE FROM compactd.calls WHERE tenant = %(tenant)s AND id = %(id)s AND NOT is_taken RETURNING 1"""
 _SWEEP = f"""
 DELETE FROM compactd.calls
 WHERE tenant = %(tenant)s AND created_at < clock_timestamp() - interval '{KEPT}'"""
@@ -69,6 +71,7 @@ class PostgresCalls:
         self._done: list[str] = []
         """The calls of this node whose answers it has read."""
         self._listener: Listener | None = None
+        self._swept_at = -SWEEP_S
 
     def writer_of(self, session_id: str) -> str | None:
         """Return the node that has a live lease on a session, or None. One round trip."""
@@ -88,8 +91,11 @@ class PostgresCalls:
 
     def take(self, waiting: Sequence[str]) -> tuple[list[Call], dict[str, bytes]]:
         """Return (the new calls to this node in their order, the answers that came to `waiting`). One
-        round trip.
+        round trip; once in `SWEEP_S` seconds it also removes calls that nobody wants any more.
         """
+        if monotonic() - self._swept_at >= SWEEP_S:
+            self._run(lambda connection: connection.execute(_SWEEP, self._named()))
+            self._swept_at = monotonic()
         with self._lock:
             known, done = list(self._known), list(self._done)
         named = self._named(node=self.node, known=known, done=done, waiting=list(waiting))
@@ -116,9 +122,9 @@ class PostgresCalls:
             self._known.discard(call.id)
 
     def withdraw(self, call_id: str) -> bool:
-        """Take a call back. Return false if the other node may have read it. One round trip."""
+        """Take a call back that the other node has not read. Return false if it may have. One round trip."""
         row = self._run(lambda connection: connection.execute(_WITHDRAW, self._named(id=call_id)).fetchone())
-        return row is not None and row[0] is False
+        return row is not None
 
     def is_there(self, call_id: str) -> bool:
         """Return whether a call is still in the table. One round trip."""
@@ -129,8 +135,7 @@ class PostgresCalls:
         )
 
     def listen(self, on_news: Callable[[], None]) -> None:
-        """Call `on_news`, in a thread, when there may be calls or answers for this node."""
-        self._run(lambda connection: connection.execute(_SWEEP, self._named()))
+        """Call `on_news`, in a thread, when there may be calls or answers for this node. Connects there."""
         self._listener = Listener(self._pool, lambda _: on_news(), channel=channel_of(self.node))
 
     def close(self) -> None:

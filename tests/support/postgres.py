@@ -5,14 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import select
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 OWNER, ROLE, PASSWORD = "owner", "daemon", "hunter2-of-the-database"
 """`OWNER` owns the tables. `ROLE` is what nodes use: it owns nothing and is no superuser."""
+SOCKET = ".s.PGSQL.5432"
+"""The name of a server's socket, in the folder that a URL names as the host."""
+READY = b"Z\0\0\0\5I"
+"""The last message of a reply: the transaction has ended, and the server waits for a statement."""
 
 
 def programs() -> Path | None:
@@ -50,7 +60,7 @@ class Server:
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-m", mode, "stop")
 
     def url(self, database: str, role: str = ROLE) -> str:
-        return f"postgresql://{role}:{PASSWORD}@/{database}?host={self.folder}"
+        return url_of(self.folder, database, role)
 
     def sql(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """Run a statement as the superuser."""
@@ -59,6 +69,13 @@ class Server:
         with psycopg.connect(self.url(database, "postgres"), autocommit=True) as connection:
             done = connection.execute(statement.encode())
             return done.fetchall() if done.description else []
+
+    def disconnect(self, database: str) -> None:
+        """End the connections of nodes to a database, so that they make new ones."""
+        self.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            f" WHERE usename = '{ROLE}' AND datname = '{database}'"
+        )
 
     def new_database(self) -> str:
         """A database with the schema, owned by `OWNER`; gives back its name."""
@@ -93,6 +110,142 @@ class Server:
             timeout=60,
         )
         assert done.returncode == 0, (program, arguments)
+
+
+def url_of(folder: Path, database: str, role: str) -> str:
+    return f"postgresql://{role}:{PASSWORD}@/{database}?host={folder}"
+
+
+class _Cut(NamedTuple):
+    """What a relay cuts."""
+
+    sql: bytes
+    is_stored: bool
+    refuse: bool
+
+
+class _Relayed:
+    """A connection through a relay."""
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client = client
+        self.server = server
+        self.sent = b""
+        """The last bytes from the client: a piece of SQL may come in two parts."""
+        self.cut: _Cut | None = None
+        """Set while the server works on the last thing that it gets. Its reply is kept from the client."""
+        self.reply = b""
+
+    def close(self) -> None:
+        self.client.close()
+        self.server.close()
+
+
+class Relay:
+    """Relays the bytes between clients and a server, and cuts a connection when it is told to."""
+
+    def __init__(self, server: Server) -> None:
+        self.cuts = 0
+        """How many connections were cut."""
+        self._to = str(server.folder / SOCKET)
+        self._folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self._folder / SOCKET))
+        self._listener.listen()
+        self._relayed: list[_Relayed] = []
+        self._cut: _Cut | None = None
+        self._refuses = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def url(self, database: str, role: str = ROLE) -> str:
+        return url_of(self._folder, database, role)
+
+    def cut(self, sql: str, *, is_stored: bool, refuse: bool = False) -> None:
+        """Cut the next connection whose client sends this piece of SQL. If `is_stored`, the server carries it
+        out first, and only its reply is lost; or else the server never gets it. With `refuse`, refuse new
+        connections from then on.
+        """
+        self._cut = _Cut(sql.encode(), is_stored, refuse)
+
+    def accept(self) -> None:
+        """Accept new connections again."""
+        self._refuses = False
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        for one in self._relayed:
+            one.close()
+        self._listener.close()
+        shutil.rmtree(self._folder)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            ends = {end: one for one in self._relayed for end in (one.client, one.server)}
+            ready, _, _ = select.select([self._listener, *ends], [], [], 0.05)
+            for end in ready:
+                if end is self._listener:
+                    self._connect()
+                elif (one := ends[end]) in self._relayed and not self._relay(one, end):
+                    self._relayed.remove(one)
+                    one.close()
+
+    def _connect(self) -> None:
+        one = _Relayed(self._listener.accept()[0], socket.socket(socket.AF_UNIX))
+        try:
+            if self._refuses:
+                raise ConnectionRefusedError
+            one.server.connect(self._to)
+        except OSError:
+            one.close()
+        else:
+            self._relayed.append(one)
+
+    def _relay(self, one: _Relayed, end: socket.socket) -> bool:
+        """Relay what came from one end. Return false if the connection must be closed."""
+        try:
+            data = end.recv(65536)
+            if not data:
+                return False
+            if end is one.server:
+                if one.cut is None:
+                    one.client.sendall(data)
+                    return True
+                one.reply += data
+                return not one.reply.endswith(READY) or self._do_cut(one.cut)
+            cut = self._cut
+            if cut is not None and cut.sql in one.sent[1 - len(cut.sql) :] + data:
+                self._cut = None
+                if not cut.is_stored:
+                    return self._do_cut(cut)
+                one.cut = cut
+            one.sent = (one.sent + data)[-100:]
+            one.server.sendall(data)
+        except OSError:
+            return False
+        return True
+
+    def _do_cut(self, cut: _Cut) -> bool:
+        self.cuts += 1
+        self._refuses = cut.refuse
+        return False
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[str]:
+    """A new database with the schema."""
+    name = server.new_database()
+    yield name
+    server.drop(name)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from compactd.protocol.errors import StorageFailed
 
 if TYPE_CHECKING:
+    from compactd.storage.postgres.store import PostgresStore
     from compactd.storage.protocols import Store
 
 STORE = "COMPACTD_STORE"
@@ -29,6 +30,13 @@ def make_store(environ: Mapping[str, str], home: Path) -> Store:
         from compactd.storage.folder import FolderStore
 
         return FolderStore(home)
+    return make_database_store(url, environ, home)
+
+
+def make_database_store(url: str, environ: Mapping[str, str], home: Path) -> PostgresStore:
+    """Return the store in the database at `url`, for the tenant that the environment names. Connects to
+    nothing yet. Raises `StorageFailed` like `make_store`.
+    """
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:
         # Show nothing of the URL: it can contain a password.

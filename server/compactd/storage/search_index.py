@@ -23,8 +23,8 @@ from compactd.storage.decode_journal import id_of
 from compactd.storage.journal_records import scan
 from compactd.storage.paths import drop_index, index_file
 from compactd.storage.protocols import ReadRecord
-from compactd.storage.search_ranking import Candidate, best
-from compactd.storage.search_words import index_text, phrases_of, readable
+from compactd.storage.search_ranking import Candidate, best_hits
+from compactd.storage.search_words import index_text, phrases_of
 
 VERSION = 3
 BUSY_S = 5.0
@@ -85,16 +85,7 @@ class FileIndex:
             while len(rows) % ROWS_PER_YIELD == 0 and (more := found.fetchmany(ROWS_PER_YIELD)):
                 yield_gil()
                 rows += more
-        return tuple(
-            Hit(
-                session_id=one.session_id,
-                entry_id=one.entry_id,
-                role=one.role,
-                at=one.at,
-                snippet=readable(snippet),
-            )
-            for one, snippet in best([Candidate(*row) for row in rows], phrases, limit)
-        )
+        return best_hits([Candidate(*row) for row in rows], phrases, limit)
 
     def catch_up(self, read: ReadRecord) -> Iterator[int]:
         """Index the records that were added to the journals, one journal per step. See `Index.catch_up`."""

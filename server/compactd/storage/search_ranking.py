@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from compactd.protocol.wire import Hit
+from compactd.storage.search_words import readable
+
 SNIPPET_CHARS = 160
 """The most code points of a snippet."""
 
@@ -23,6 +26,21 @@ class Candidate(Struct, frozen=True):
     role: str
     at: float
     text: str
+    """An `index_text`."""
+
+
+def best_hits(found: Sequence[Candidate], phrases: Sequence[Sequence[str]], limit: int) -> tuple[Hit, ...]:
+    """Return the `limit` best candidates as hits, best first. See `best`."""
+    return tuple(
+        Hit(
+            session_id=one.session_id,
+            entry_id=one.entry_id,
+            role=one.role,
+            at=one.at,
+            snippet=readable(part),
+        )
+        for one, part in best(found, phrases, limit)
+    )
 
 
 def best(

@@ -8,25 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import postgres
 from tests.support.client import Daemon
-from tests.support.postgres import Server, running_server
+from tests.support.postgres import Server
 
 Node = Callable[..., Daemon]
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """A PostgreSQL server."""
-    with running_server() as server:
-        yield server
-
-
-@pytest.fixture
-def database(server: Server) -> Iterator[str]:
-    """A new database with the schema."""
-    name = server.new_database()
-    yield name
-    server.drop(name)
+server, database = postgres.server, postgres.database
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,7 +14,8 @@ import pytest
 
 from compactd.storage.folder import FolderStore
 from compactd.storage.protocols import Store
-from tests.support.postgres import Server, running_server
+from tests.support import postgres
+from tests.support.postgres import Relay, Server
 
 if TYPE_CHECKING:
     from compactd.storage.postgres.store import PostgresStore
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 CHILDREN = Path(__file__).parent / "children"
 
 Spawn = Callable[..., "subprocess.Popen[str]"]
+server, database = postgres.server, postgres.database
 
 
 @pytest.fixture
@@ -51,21 +54,6 @@ def spawn() -> Iterator[Spawn]:
         process.communicate()
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """A PostgreSQL server."""
-    with running_server() as server:
-        yield server
-
-
-@pytest.fixture
-def database(server: Server) -> Iterator[str]:
-    """A new database with the schema."""
-    name = server.new_database()
-    yield name
-    server.drop(name)
-
-
 @pytest.fixture
 def make(server: Server, database: str) -> Iterator[Callable[..., PostgresStore]]:
     """Return a function that makes stores on `database`: other nodes, as far as they can tell."""
@@ -73,13 +61,21 @@ def make(server: Server, database: str) -> Iterator[Callable[..., PostgresStore]
 
     made: list[PostgresStore] = []
 
-    def make(tenant: str = "default", patience_s: float = 5.0) -> PostgresStore:
-        made.append(PostgresStore(server.url(database), tenant=tenant, patience_s=patience_s))
+    def make(tenant: str = "default", patience_s: float = 5.0, relay: Relay | None = None) -> PostgresStore:
+        url = (relay or server).url(database)
+        made.append(PostgresStore(url, tenant=tenant, patience_s=patience_s))
         return made[-1]
 
     yield make
     for store in made:
         asyncio.run(store.close())
+
+
+@pytest.fixture
+def relay(server: Server) -> Iterator[Relay]:
+    """A relay between stores and the server."""
+    with contextlib.closing(Relay(server)) as relay:
+        yield relay
 
 
 @pytest.fixture(params=["files", pytest.param("postgresql", marks=pytest.mark.system)])

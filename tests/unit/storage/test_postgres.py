@@ -32,16 +32,19 @@ from compactd.storage.postgres import leases
 from compactd.storage.postgres.keys import notice_of
 from compactd.storage.postgres.migrate import check, migrate
 from compactd.storage.postgres.notices import Listener
+from compactd.storage.postgres.pool import MAX_CONNECTIONS
 from compactd.storage.postgres.schema import MIGRATIONS, TABLES, Migration
 from compactd.storage.postgres.store import PostgresStore
 from compactd.storage.protocols import RecordsLost
 from tests.support.client import Daemon
-from tests.support.postgres import OWNER, PASSWORD, Server
+from tests.support.postgres import OWNER, PASSWORD, Relay, Server
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
 CHILD = Path(__file__).parent / "children" / "postgres_writer.py"
 Make = Callable[..., PostgresStore]
+APPEND = "UPDATE compactd.sessions SET head = head +"
+"""A piece of the statement that appends."""
 
 
 def first(session_id: str) -> bytes:
@@ -91,33 +94,19 @@ async def test_what_is_acknowledged_is_committed_and_is_the_journal_of_a_file(
     await folder.close()
 
 
-async def test_records_that_were_stored_but_told_as_lost_are_taken_back(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import psycopg
-
-    from compactd.storage.postgres.writer import SessionWriter
-
-    store = make(patience_s=0.0)
+async def test_records_that_were_stored_but_told_as_lost_are_taken_back(make: Make, relay: Relay) -> None:
+    store = make(patience_s=0.5, relay=relay)
     journal = store.create("s1", first("s1"), "os")
     await journal.durable(journal.append([record(1)]))
-    follower, _ = store.read("s1")
-    append = SessionWriter._append
+    follower, late = store.read("s1")[0], store.read("s1")[0]
+    relay.cut(APPEND, is_stored=True, refuse=True)
 
-    def cut(self: SessionWriter, connection, lines, ids) -> None:  # type: ignore[no-untyped-def]
-        head, size = self._head, self.size_bytes
-        append(self, connection, lines, ids)
-        self._head, self.size_bytes = head, size
-        connection.close()
-        monkeypatch.setattr(SessionWriter, "_append", append)
-        monkeypatch.setattr(store.pool, "patience_s", 5.0)
-        raise psycopg.OperationalError("server closed the connection unexpectedly")
-
-    monkeypatch.setattr(SessionWriter, "_append", cut)
     with pytest.raises(RecordsLost) as told:
         await journal.durable(journal.append([record(2), record(3)]))
+    assert relay.cuts == 1
+    relay.accept()
     assert (told.value.lost_from, told.value.is_broken) == (2, False)
-    assert len(follower.poll().records) == 2
+    assert len(follower.poll().records) == len(late.poll().records) == 2
 
     assert journal.resume() == 2
     await journal.durable(journal.append([record(4)]))
@@ -128,8 +117,14 @@ async def test_records_that_were_stored_but_told_as_lost_are_taken_back(
         [first("s1"), record(1), record(4)],
     )
     assert journal.size_bytes == len(store.journal_bytes("s1"))
+    await journal.durable(journal.append([record(5)]))
+    news = late.poll()  # as many records as it has seen, but not the same ones
+    assert (news.first_seq, [as_appended(one) for one in news.records]) == (
+        0,
+        [first("s1"), record(1), record(4), record(5)],
+    )
     await journal.close()
-    assert await records_of(store) == [first("s1"), record(1), record(4)]
+    assert await records_of(store) == [first("s1"), record(1), record(4), record(5)]
 
 
 async def test_a_message_with_the_id_of_another_is_refused_and_the_journal_goes_on(make: Make) -> None:
@@ -173,20 +168,31 @@ async def test_two_stores_never_write_one_session_at_once(make: Make) -> None:
     await journal.close()
 
 
-async def test_a_lease_is_renewed_while_a_session_is_idle(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "RENEW_S", 0.2)
+async def test_a_lease_is_renewed_while_a_session_is_idle(make: Make) -> None:
     here, there = make(), make()
     journals = [here.create(name, first(name), "os") for name in ("s1", "s2")]
     for journal in journals:
         await journal.durable(journal.last)
-    ends = "SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM compactd.sessions"
+    asked = (
+        "SELECT extract(epoch FROM lease_until), extract(epoch FROM lease_until - clock_timestamp())"
+        " FROM compactd.sessions ORDER BY session_id"
+    )
 
-    await asyncio.sleep(1.5)
+    def leases_of() -> list[tuple[float, float]]:
+        """The end of each lease, and the seconds until then."""
+        with here.pool.connection() as connection:
+            return [(float(str(end)), float(str(left))) for end, left in connection.execute(asked)]
 
-    with here.pool.connection() as connection:
-        assert all(float(row[0]) > leases.TTL_S - 1 for row in connection.execute(ends))  # type: ignore[arg-type]
+    begun = leases_of()
+    assert len(begun) == 2
+    until = time.monotonic() + 12
+    while not all(
+        end > was and left > leases.TTL_S - 1
+        for (was, _), (end, left) in zip(begun, leases_of(), strict=True)
+    ):
+        assert time.monotonic() < until
+        await asyncio.sleep(0.05)
+
     with pytest.raises(SessionLocked):
         there.open("s2", durability="os")
     for journal in journals:
@@ -267,32 +273,17 @@ async def test_a_connection_that_is_killed_in_mid_append_loses_and_doubles_nothi
 
 @pytest.mark.parametrize("is_stored", [True, False])
 async def test_a_batch_whose_reply_is_lost_is_looked_for_before_it_is_sent_again(
-    make: Make, monkeypatch: pytest.MonkeyPatch, is_stored: bool
+    make: Make, relay: Relay, is_stored: bool
 ) -> None:
-    import psycopg
-
-    from compactd.storage.postgres.writer import SessionWriter
-
-    store = make()
+    store = make(relay=relay)
     journal = store.create("s1", first("s1"), "os")
     await journal.durable(journal.last)
-    append, cuts = SessionWriter._append, []
+    relay.cut(APPEND, is_stored=is_stored)
 
-    def cut(self: SessionWriter, connection, lines, ids) -> None:  # type: ignore[no-untyped-def]
-        if cuts:
-            return append(self, connection, lines, ids)
-        cuts.append(1)
-        head, size = self._head, self.size_bytes
-        if is_stored:
-            append(self, connection, lines, ids)
-            self._head, self.size_bytes = head, size
-        connection.close()
-        raise psycopg.OperationalError("server closed the connection unexpectedly")
-
-    monkeypatch.setattr(SessionWriter, "_append", cut)
     await journal.durable(journal.append([record(1), record(2)]))
     await journal.durable(journal.append([record(3)]))
 
+    assert relay.cuts == 1
     assert journal.size_bytes == len(store.journal_bytes("s1"))
     await journal.close()
     assert await records_of(store) == [first("s1"), record(1), record(2), record(3)]
@@ -356,8 +347,8 @@ async def test_what_the_database_refuses_is_told_and_the_journal_goes_on(
     journal = store.create("s1", first("s1"), "disk")
     await journal.durable(journal.last)
     server.sql(f"ALTER ROLE daemon IN DATABASE {database} SET {setting}")
-    store.pool.close()
-    store.pool._is_closed = False  # its next connections have the new setting
+    server.disconnect(database)
+    assert len(store.list()) == 1  # on a new connection, with the new setting
     with psycopg.connect(server.url(database, "postgres")) as other:
         if "timeout" in setting:
             other.execute("SELECT 1 FROM compactd.sessions FOR UPDATE")  # the append waits for this row
@@ -366,19 +357,14 @@ async def test_what_the_database_refuses_is_told_and_the_journal_goes_on(
     assert (told.value.lost_from, told.value.is_broken) == (1, False)
 
     server.sql(f"ALTER ROLE daemon IN DATABASE {database} RESET ALL")
-    store.pool.close()
-    store.pool._is_closed = False
+    server.disconnect(database)
     assert journal.resume() == 1
     await journal.durable(journal.append([record(2)]))
     await journal.close()
     assert await records_of(store) == [first("s1"), record(2)]
 
 
-async def test_too_many_connections_are_told(
-    make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from compactd.storage.postgres import pool
-
+async def test_too_many_connections_are_told(make: Make, server: Server) -> None:
     server.sql("ALTER ROLE daemon CONNECTION LIMIT 0")
     try:
         with pytest.raises(StorageFailed, match="too many connections") as told:
@@ -387,12 +373,11 @@ async def test_too_many_connections_are_told(
         server.sql("ALTER ROLE daemon CONNECTION LIMIT -1")
     assert told.value.data["reason"] == "53300"
 
-    monkeypatch.setattr(pool, "WAIT_S", 0.1)
     store = make()
     journal = store.create("s1", first("s1"), "os")
     await journal.durable(journal.last)
     with contextlib.ExitStack() as busy:
-        for _ in range(pool.MAX_CONNECTIONS):
+        for _ in range(MAX_CONNECTIONS):
             busy.enter_context(store.pool.connection())
         with pytest.raises(RecordsLost, match="in use") as lost:
             await journal.durable(journal.append([record(1)]))
@@ -404,40 +389,45 @@ async def test_too_many_connections_are_told(
 
 
 @pytest.mark.parametrize(
-    ("error", "times", "advice"),
+    ("state", "times", "tries", "advice"),
     [
-        ("SerializationFailure", 3, ""),
-        ("DeadlockDetected", 3, ""),
-        ("SerializationFailure", 100, "Send the request again"),
-        ("DiskFull", 1, "disk is full"),
+        pytest.param("40001", 3, 4, "", id="serialization failure"),
+        pytest.param("40P01", 3, 4, "", id="deadlock detected"),
+        pytest.param("40001", 100, 6, "Send the request again", id="serialization failure again and again"),
+        pytest.param("53100", 1, 1, "disk is full", id="disk full"),
     ],
 )
 async def test_what_can_be_tried_again_is_tried_again(
-    make: Make, monkeypatch: pytest.MonkeyPatch, error: str, times: int, advice: str
+    make: Make, server: Server, database: str, state: str, times: int, tries: int, advice: str
 ) -> None:
-    import psycopg
-
-    from compactd.storage.postgres.writer import SessionWriter
-
     store = make()
     journal = store.create("s1", first("s1"), "os")
     await journal.durable(journal.last)
-    append, left = SessionWriter._append, [times]
+    server.sql(
+        f"""
+        CREATE SEQUENCE compactd.tries;  -- a rollback does not undo its steps
+        CREATE FUNCTION compactd.refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+        BEGIN
+            IF nextval('compactd.tries') <= {times} THEN
+                RAISE EXCEPTION 'refused' USING ERRCODE = '{state}';
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON compactd.records
+            FOR EACH STATEMENT EXECUTE FUNCTION compactd.refuse()
+        """,
+        database,
+    )
 
-    def refuse(self: SessionWriter, connection, lines, ids) -> None:  # type: ignore[no-untyped-def]
-        left[0] -= 1
-        if left[0] >= 0:
-            raise getattr(psycopg.errors, error)("refused")
-        append(self, connection, lines, ids)
-
-    monkeypatch.setattr(SessionWriter, "_append", refuse)
     if advice:
         with pytest.raises(RecordsLost, match=advice) as told:
             await journal.durable(journal.append([record(1)]))
         assert not told.value.is_broken
-        left[0] = 0
+        assert server.sql("SELECT last_value FROM compactd.tries", database) == [(tries,)]
+        server.sql("DROP TRIGGER refuse ON compactd.records", database)
         assert journal.resume() == 1
     await journal.durable(journal.append([record(2)]))
+    assert server.sql("SELECT last_value FROM compactd.tries", database) == [(tries,)]
     await journal.close()
     assert await records_of(store) == [first("s1"), record(2)]
 

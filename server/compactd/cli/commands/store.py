@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from compactd.cli.framework.command import Command, CommandGroup, Option
 from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE, CommandError
 from compactd.cli.framework.page import Page, one_line
 from compactd.protocol.errors import CompactdError
-from compactd.storage.choose import STORE, make_store
+from compactd.storage.choose import STORE, make_database_store, make_store
 from compactd.storage.paths import data_folder
 
 if TYPE_CHECKING:
@@ -170,8 +169,7 @@ def _url(given: str | None) -> str:
 
 
 def _store(url: str, home: Path) -> PostgresStore:
-    store: Callable[..., PostgresStore] = make_store  # type: ignore[assignment]  # a URL gives this store
-    return store({**os.environ, STORE: url}, home)
+    return make_database_store(url.strip(), os.environ, home)
 
 
 COMMAND = CommandGroup(

@@ -19,8 +19,8 @@ from compactd.storage.journal_records import scan
 from compactd.storage.postgres.pool import Connection, Pool
 from compactd.storage.postgres.schema import FORGET_WORDS, LOCK_WORDS
 from compactd.storage.protocols import ReadRecord, SearchableText
-from compactd.storage.search_ranking import Candidate, best
-from compactd.storage.search_words import index_text, phrases_of, readable, words_of
+from compactd.storage.search_ranking import Candidate, best_hits
+from compactd.storage.search_words import index_text, phrases_of, words_of
 
 T = TypeVar("T")
 
@@ -79,16 +79,7 @@ class PostgresIndex:
         if not phrases:
             return ()
         found = self._run(lambda connection: self._candidates(connection, phrases, max(limit, CANDIDATES)))
-        return tuple(
-            Hit(
-                session_id=one.session_id,
-                entry_id=one.entry_id,
-                role=one.role,
-                at=one.at,
-                snippet=readable(snippet),
-            )
-            for one, snippet in best(found, phrases, limit)
-        )
+        return best_hits(found, phrases, limit)
 
     def _candidates(
         self, connection: Connection, phrases: Sequence[Sequence[str]], count: int

@@ -207,7 +207,7 @@ class Daemon:
             session = self.open_sessions.get(getattr(params, "session_id", None) or "")
             if session is not None:
                 work = partial(self._handle, handle, method, params, request)
-                return self.fleet.carry_out(work, session, method, params, request)
+                return self.fleet.carry_out(work, session, method, params)
         return self._handle(handle, method, params, request)
 
     def _handle(

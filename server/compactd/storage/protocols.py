@@ -169,6 +169,15 @@ class Call(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
+class Post(Struct, frozen=True, kw_only=True):
+    """A call to another process that shares the store."""
+
+    id: str
+    node: str
+    """The name of that process."""
+    body: bytes
+
+
 class Calls(Protocol):
     """Calls between the processes that share a store. A call may be lost when the database is restarted, so
     who waits looks from time to time. Its methods block, except `new_id` and `listen`.
@@ -187,8 +196,8 @@ class Calls(Protocol):
         """Return the id for a new call."""
         ...
 
-    def send(self, call_id: str, node: str, body: bytes) -> None:
-        """Send a call to another process."""
+    def send(self, posts: Sequence[Post], answers: Sequence[tuple[Call, bytes]]) -> None:
+        """Send calls to other processes, and answer theirs."""
         ...
 
     def take(self, waiting: Sequence[str]) -> tuple[list[Call], dict[str, bytes]]:
@@ -197,16 +206,12 @@ class Calls(Protocol):
         """
         ...
 
-    def answer(self, call: Call, body: bytes) -> None:
-        """Answer a call."""
+    def withdraw(self, call_ids: Sequence[str]) -> set[str]:
+        """Take calls of this process back. Return those that the other process has not read."""
         ...
 
-    def withdraw(self, call_id: str) -> bool:
-        """Take a call of this process back that the other one has not read. Return false if it may have."""
-        ...
-
-    def is_there(self, call_id: str) -> bool:
-        """Return whether a call is still known."""
+    def known(self, call_ids: Sequence[str]) -> set[str]:
+        """Return those of these calls that are not lost."""
         ...
 
     def listen(self, on_news: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.fleet.conftest import Node
 from tests.support.client import Daemon
+from tests.support.postgres import Server
 from tests.support.loopback import Answer, Call, Loopback, Stall
 from tests.support.own_loop import MODELS, TOOLS, Talk, environment
 from tests.support.talk import user
@@ -172,3 +173,58 @@ def test_an_error_of_the_writer_reaches_the_client(node: Node) -> None:
     two.call("session/start", session_id="s")
     assert two.refusal("session/undo", session_id="s").code == 1011
     assert two.refusal("session/pin", session_id="s", entry_ids=["e7"]).code == -32602
+
+
+def test_requests_that_are_sent_at_once_keep_their_order(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    said = [str(number) for number in range(200)]
+
+    asked = [
+        two.ask("session/append", session_id="s", messages=[{"role": "user", "content": text}])
+        for text in said
+    ]
+    for id in asked:
+        two.result(id)
+
+    assert texts(one) == texts(two) == said
+
+
+def test_requests_keep_their_order_when_the_writer_is_killed(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    one.process.send_signal(signal.SIGSTOP)
+    messages = [{"role": "user", "content": str(number), "id": f"m{number}"} for number in range(50)]
+
+    asked = [two.ask("session/append", session_id="s", messages=[message]) for message in messages]
+    one.kill()
+    for id in asked:
+        two.result(id)
+
+    assert texts(two) == [message["content"] for message in messages]
+
+
+def test_a_message_without_an_id_is_not_sent_twice(node: Node, server: Server, database: str) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    # The writer carries the request out, and dies before it answers.
+    server.sql(
+        """
+        CREATE FUNCTION compactd.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '53100'; END $$;
+        CREATE TRIGGER refuse BEFORE UPDATE OF answer ON compactd.calls
+            FOR EACH ROW EXECUTE FUNCTION compactd.refuse()
+        """,
+        database,
+    )
+    asked = two.ask("session/append", session_id="s", messages=[{"role": "user", "content": "once"}])
+    one.event("message_appended")
+    one.kill()
+
+    refused = two.refused(asked)
+    assert refused.code == 1005
+    assert "perhaps after it carried the request out" in refused.message
+    assert texts(two) == ["once"]

@@ -364,6 +364,20 @@ async def test_what_the_database_refuses_is_told_and_the_journal_goes_on(
     assert await records_of(store) == [first("s1"), record(2)]
 
 
+@pytest.mark.parametrize(
+    ("given", "used"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")]
+)
+async def test_a_database_that_acknowledges_before_it_writes_is_told_not_to(
+    make: Make, server: Server, given: str, used: str
+) -> None:
+    server.sql(f"ALTER ROLE daemon SET synchronous_commit = {given}")
+    try:
+        with make().pool.connection() as connection:
+            assert connection.execute("SHOW synchronous_commit").fetchone() == (used,)
+    finally:
+        server.sql("ALTER ROLE daemon RESET synchronous_commit")
+
+
 async def test_too_many_connections_are_told(make: Make, server: Server) -> None:
     server.sql("ALTER ROLE daemon CONNECTION LIMIT 0")
     try:

@@ -111,11 +111,6 @@ def find_files(environ: Mapping[str, str], agents: Sequence[str] = AGENTS) -> li
     return sorted(found, key=_age_key, reverse=True)
 
 
-def folder_exists(agent: str, environ: Mapping[str, str]) -> bool:
-    """Return whether a folder in which `agent` keeps its sessions exists."""
-    return any(root.is_dir() for root in places_of(agent, environ))
-
-
 def uses_database(environ: Mapping[str, str]) -> bool:
     """Return whether OpenCode keeps sessions in a database, which compactd does not read."""
     return (_opencode_data(environ) / "opencode.db").is_file()

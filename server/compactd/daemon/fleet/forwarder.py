@@ -8,21 +8,22 @@ writer any more, the daemon that is asked becomes it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Protocol, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from compactd.daemon.fleet.mailbox import Mailbox
 from compactd.daemon.fleet.messages import Answered, Asked, Forwarded, Question
+from compactd.daemon.fleet.repeats import is_repeatable
+from compactd.daemon.fleet.route import Passenger, Route
 from compactd.daemon.rpc.outgoing import INTERNAL_ERROR, AnsweredWithError, ErrorObject, error_object
 from compactd.daemon.rpc.params import ParamsReader
 from compactd.daemon.rpc.request import Reply, Request
-from compactd.protocol.errors import CompactdError, StorageFailed
+from compactd.protocol.errors import StorageFailed
 from compactd.protocol.messages import encode
 from compactd.protocol.methods import Method
 from compactd.session.host import ClientFailed, ClientRef, acting
@@ -33,18 +34,10 @@ from compactd.storage.protocols import LOST_LEASE, Call, Calls
 T = TypeVar("T")
 
 MAX_PROMPTS = 1_000
-LOOK_S = 1.0
-"""Seconds between two looks for the answer, and whether the writer still lives, while an answer is waited
-for.
-"""
 GRACE_S = 10.0
 """Seconds in which another daemon must have read a question to its client."""
-RETRY_S = 0.05
-"""Seconds until the writer of a session is looked for again."""
 
 _decode = msgspec.json.Decoder(Asked).decode
-_decode_answer = msgspec.json.Decoder(Answered).decode
-_log = logging.getLogger("compactd.fleet")
 
 
 class FleetHost(Protocol):
@@ -91,75 +84,22 @@ class RemoteClient:
         return self._name
 
 
-class WriterGone(Exception):
-    """The daemon that was asked has lost the session's lease. `may_have_begun`: it had read the request."""
-
-    def __init__(self, *, may_have_begun: bool) -> None:
-        super().__init__("the daemon that wrote the session is gone")
-        self.may_have_begun = may_have_begun
-
-
 class Forwarder:
-    """The calls between this daemon and the others. Use it only on the event loop's thread."""
+    """The requests that go from this daemon to others, and from others to this one. Use it only on the event
+    loop's thread.
+    """
 
     def __init__(self, host: FleetHost, calls: Calls) -> None:
         self._host = host
-        self._calls = calls
-        self._loop = asyncio.get_running_loop()
-        self._waiting: dict[str, asyncio.Future[Answered]] = {}
-        """By the id of a call that was sent, who waits for its answer."""
+        self._mailbox = Mailbox(host, calls, lambda call: self._mailbox.start(self._serve(call)))
+        self._routes: dict[str, Route] = {}
+        """By session, the way of the requests that another daemon is to carry out."""
         self._prompters: OrderedDict[str, ClientRef] = OrderedDict()
         """By the id of a call with a prompt, the client that gave it: the newest `MAX_PROMPTS`."""
         self._readers: dict[str, ParamsReader] = {}
         """By method, the decoder of its params."""
-        self._serving: set[asyncio.Task[object]] = set()
-        self._is_reading = self._has_news = False
-        calls.listen(self._wake)
-
-    def _wake(self) -> None:
-        with suppress(RuntimeError):  # the event loop has ended
-            self._loop.call_soon_threadsafe(self.note_news)
 
     # --- requests of this daemon's clients --------------------------------------------------------------
-
-    async def forward(self, session: Session, method: Method, params: Struct, request: Request) -> Reply:
-        """Have a request to a followed session carried out by the daemon that writes it, or here if there is
-        none. Raises what the handler raises there, and `StorageFailed` if the answer was lost and the request
-        must not be sent twice.
-        """
-        client = acting.get()
-        name = None if client is None else client.name_in(session.id)
-        body = encode(
-            Forwarded(session_id=session.id, method=method.name, params=Raw(encode(params)), client=name)
-        )
-        while True:
-            writer = await self._host.in_worker(partial(self._calls.writer_of, session.id))
-            if writer is None or writer == self._calls.node:
-                await self._host.sessions.start(Start(session_id=session.id))
-                current = self._host.sessions.get(session.id)
-                if current.journal is not None:
-                    return await _awaited(self._host.call(method, params, request))
-                session = current
-                await asyncio.sleep(RETRY_S)
-                continue
-            try:
-                prompter = client if method.name == "agent/prompt" else None
-                answer = await self._ask(writer, session.id, body, prompter)
-            except WriterGone as gone:
-                if gone.may_have_begun and method.repeat == "no":
-                    raise StorageFailed(
-                        "The daemon that wrote this session has ended, perhaps after it carried the request "
-                        "out. Read agent/state, and send the request again if needed."
-                    ) from None
-                continue
-            if answer.is_closed:
-                await asyncio.sleep(RETRY_S)
-                continue
-            if answer.error is not UNSET:
-                raise AnsweredWithError(answer.error)
-            if session.following is not None:
-                await session.following.read_to(answer.records)
-            return None if answer.result is UNSET else answer.result
 
     async def carry_out(
         self,
@@ -167,20 +107,60 @@ class Forwarder:
         session: Session,
         method: Method,
         params: Struct,
-        request: Request,
     ) -> Reply:
         """Carry a request out with `work` if this daemon writes the session. If another one does, or has
         taken the session over meanwhile, have it carried out there.
+
+        Raises what the handler raises, here or there, and `StorageFailed` if the answer was lost and the
+        request must not be sent twice.
         """
-        if session.is_forwarded:
-            return await self.forward(session, method, params, request)
-        try:
-            return await _awaited(work())
-        except StorageFailed as failed:
-            if failed.data.get("reason") != LOST_LEASE or method.repeat == "no":
-                raise
-        await self._host.sessions.start(Start(session_id=session.id))
-        return await self.forward(self._host.sessions.get(session.id), method, params, request)
+        while True:
+            route = self._routes.get(session.id)
+            if session.is_forwarded or (route is not None and route.is_busy):
+                answer = await self._forward(session, method, params)
+                if answer is not None:
+                    return await self._reply(session.id, answer)
+            try:
+                return await _awaited(work())
+            except StorageFailed as failed:
+                if failed.data.get("reason") != LOST_LEASE or not is_repeatable(method, params):
+                    raise
+            await self._host.sessions.start(Start(session_id=session.id))
+            session = self._host.sessions.get(session.id)
+
+    async def _forward(self, session: Session, method: Method, params: Struct) -> Answered | None:
+        """Return another daemon's answer to a request. None if this daemon writes the session now."""
+        client = acting.get()
+        name = None if client is None else client.name_in(session.id)
+        asked = Forwarded(session_id=session.id, method=method.name, params=Raw(encode(params)), client=name)
+        passenger = Passenger(encode(asked), is_repeatable=is_repeatable(method, params))
+        if client is not None and method.name == "agent/prompt":
+            passenger.on_sent = partial(self._note_prompter, client)
+        route = self._routes.get(session.id)
+        if route is None:
+            opened, ended = partial(self._open, session.id), partial(self._forget_route, session.id)
+            route = self._routes[session.id] = Route(self._mailbox, session.id, opened, ended)
+        return await route.carry(passenger)
+
+    async def _reply(self, session_id: str, answer: Answered) -> Reply:
+        if answer.error is not UNSET:
+            raise AnsweredWithError(answer.error)
+        session = self._host.sessions.open.get(session_id)
+        if session is not None and session.following is not None:
+            await session.following.read_to(answer.records)
+        return None if answer.result is UNSET else answer.result
+
+    def _forget_route(self, session_id: str) -> None:
+        del self._routes[session_id]
+
+    async def _open(self, session_id: str) -> bool:
+        await self._host.sessions.start(Start(session_id=session_id))
+        return self._host.sessions.get(session_id).journal is not None
+
+    def _note_prompter(self, client: ClientRef, call_id: str) -> None:
+        self._prompters[call_id] = client
+        if len(self._prompters) > MAX_PROMPTS:
+            self._prompters.popitem(last=False)
 
     def is_remote(self, client: ClientRef | None) -> TypeGuard[RemoteClient]:
         """Return whether a client is another daemon's."""
@@ -197,92 +177,23 @@ class Forwarder:
             params=Raw(encode(params)),
             timeout_s=timeout_s,
         )
-        call_id, waiter = await self._send(client.node, encode(question))
-        until = self._loop.time() + timeout_s
+        call_id, waiter = self._mailbox.post(client.node, encode(question))
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
         try:
             await asyncio.wait((waiter,), timeout=min(timeout_s, GRACE_S))
-            if not waiter.done() and await self._host.in_worker(partial(self._calls.withdraw, call_id)):
+            if not waiter.done() and await self._mailbox.withdraw((call_id,)):
                 raise ClientFailed("the client's node is gone", is_gone=True)
-            answer = await asyncio.wait_for(waiter, max(0.0, until - self._loop.time()))
+            answer = await asyncio.wait_for(waiter, max(0.0, until - loop.time()))
         except TimeoutError:
             raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None
         finally:
-            self._waiting.pop(call_id, None)
+            self._mailbox.forget(call_id)
         if answer.error is not UNSET:
             raise ClientFailed(answer.error.message)
         return Raw(b"null") if answer.result is UNSET else answer.result
 
-    async def _ask(self, writer: str, session_id: str, body: bytes, prompter: ClientRef | None) -> Answered:
-        call_id, waiter = await self._send(writer, body)
-        if prompter is not None:
-            self._prompters[call_id] = prompter
-            if len(self._prompters) > MAX_PROMPTS:
-                self._prompters.popitem(last=False)
-        try:
-            while True:
-                done, _ = await asyncio.wait((waiter,), timeout=LOOK_S)
-                if done:
-                    return waiter.result()
-                self.note_news()  # a notification may have been lost
-                is_writer = await self._host.in_worker(partial(self._calls.writer_of, session_id)) == writer
-                if is_writer and await self._host.in_worker(partial(self._calls.is_there, call_id)):
-                    continue
-                is_withdrawn = await self._host.in_worker(partial(self._calls.withdraw, call_id))
-                if waiter.done():
-                    return waiter.result()
-                raise WriterGone(may_have_begun=not is_withdrawn)
-        except asyncio.CancelledError:
-            # What the writer has begun goes on there.
-            self._start(self._host.in_worker(partial(self._calls.withdraw, call_id)))
-            raise
-        finally:
-            self._waiting.pop(call_id, None)
-
-    async def _send(self, node: str, body: bytes) -> tuple[str, asyncio.Future[Answered]]:
-        waiter: asyncio.Future[Answered] = self._loop.create_future()
-        call_id = self._calls.new_id()
-        self._waiting[call_id] = waiter  # the answer may come before `send` returns
-        await self._host.in_worker(partial(self._calls.send, call_id, node, body))
-        return call_id, waiter
-
     # --- calls of other daemons -------------------------------------------------------------------------
-
-    def note_news(self) -> None:
-        """Read the calls and answers for this daemon. Called when there are any, or when some may have been
-        missed.
-        """
-        self._has_news = True
-        if not self._is_reading:
-            self._is_reading = True
-            self._start(self._read())
-
-    def _start(self, work: Coroutine[object, object, object]) -> None:
-        task = asyncio.ensure_future(work)
-        self._serving.add(task)
-        task.add_done_callback(self._on_done)
-
-    def _on_done(self, task: asyncio.Task[object]) -> None:
-        self._serving.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a call between daemons failed", exc_info=error)
-
-    async def _read(self) -> None:
-        try:
-            while self._has_news:
-                self._has_news = False
-                waiting = tuple(self._waiting)
-                calls, answers = await self._host.in_worker(partial(self._calls.take, waiting))
-                for call_id, body in answers.items():
-                    waiter = self._waiting.get(call_id)
-                    if waiter is not None and not waiter.done():
-                        waiter.set_result(_decode_answer(body))
-                for call in calls:
-                    self._start(self._serve(call))
-        except CompactdError as error:
-            _log.warning("calls of other daemons could not be read: %s", error.message)
-            self._loop.call_later(LOOK_S, self.note_news)
-        finally:
-            self._is_reading = False
 
     async def _serve(self, call: Call) -> None:
         asked: Asked = _decode(call.body)
@@ -292,13 +203,7 @@ class Forwarder:
             answer = await self._answer_to(call, asked)
         else:
             answer = Answered(is_closed=True)
-        body = encode(answer)
-        while True:
-            try:
-                return await self._host.in_worker(partial(self._calls.answer, call, body))
-            except CompactdError as error:
-                _log.warning("a call of another daemon could not be answered yet: %s", error.message)
-                await asyncio.sleep(LOOK_S)
+        self._mailbox.answer(call, answer)
 
     async def _answer_to(self, call: Call, asked: Forwarded) -> Answered:
         """Carry out a request, and return its answer, whatever goes wrong."""

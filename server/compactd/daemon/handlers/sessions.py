@@ -47,7 +47,10 @@ class SessionHandlers(HandlerGroup):
         fleet = self._daemon.fleet
         if session.is_forwarded and fleet is not None:
             # The values in the params are the writer's to apply.
-            answer = await fleet.forward(session, METHODS["session/start"], params, request)
+            start_here = partial(self.session_start, params, request)
+            answer = await fleet.carry_out(start_here, session, METHODS["session/start"], params)
+            if isinstance(answer, wire.StartResult):
+                return answer
             assert isinstance(answer, Raw)
             result = msgspec.json.decode(answer, type=wire.StartResult)
             current = self._sessions.get(session_id)

@@ -145,11 +145,6 @@ def _most_tokens(usage: Json) -> int:
     return sum(value for value in values if isinstance(value, int) and value > 0)
 
 
-def content_bytes(history: History, index: int) -> bytes:
-    """Return the content of a message as it is sent."""
-    return _json(history.encode(index)["content"])
-
-
 def _json(value: object) -> bytes:
     """Encode a value. Half of a surrogate pair becomes a question mark; what JSON cannot hold becomes text,
     since frameworks have subclasses of `str`.

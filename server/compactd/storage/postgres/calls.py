@@ -9,13 +9,13 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, LiteralString
 
 from compactd.storage.postgres.keys import key_of
 from compactd.storage.postgres.leases import LIVE
 from compactd.storage.postgres.notices import Listener
 from compactd.storage.postgres.pool import Connection, Pool
-from compactd.storage.protocols import Call
+from compactd.storage.protocols import Call, Post
 
 KEPT = "1 hour"
 """How long a call is kept that nobody answers or reads."""
@@ -29,10 +29,18 @@ WHERE tenant = %(tenant)s AND session_id = %(key)s AND {LIVE}"""
 _SEND = """
 WITH sent AS (
     INSERT INTO compactd.calls (tenant, id, sender, receiver, body)
-    VALUES (%(tenant)s, %(id)s, %(sender)s, %(receiver)s, %(body)s)
+    SELECT %(tenant)s, id, %(node)s, receiver, body
+    FROM unnest(%(ids)s::text[], %(receivers)s::text[], %(bodies)s::bytea[])
+        WITH ORDINALITY AS given(id, receiver, body, nth)
+    ORDER BY nth
     ON CONFLICT DO NOTHING
+), answered AS (
+    UPDATE compactd.calls AS c SET answer = given.answer
+    FROM unnest(%(answered)s::text[], %(answers)s::bytea[]) AS given(id, answer)
+    WHERE c.tenant = %(tenant)s AND c.id = given.id
 )
-SELECT pg_notify(%(channel)s, ''), set_config('synchronous_commit', 'off', true)"""
+SELECT pg_notify(channel, ''), set_config('synchronous_commit', 'off', true)
+FROM unnest(%(channels)s::text[]) AS channel"""
 _TAKE = """
 WITH taken AS (
     UPDATE compactd.calls SET is_taken = true
@@ -46,13 +54,10 @@ UNION ALL
 SELECT NULL, id, NULL, answer, NULL FROM compactd.calls
 WHERE tenant = %(tenant)s AND id = ANY(%(waiting)s) AND answer IS NOT NULL
 ORDER BY number"""
-_ANSWER = """
-WITH answered AS (
-    UPDATE compactd.calls SET answer = %(body)s WHERE tenant = %(tenant)s AND id = %(id)s
-)
-SELECT pg_notify(%(channel)s, ''), set_config('synchronous_commit', 'off', true)"""
 _WITHDRAW = """
-DELETE FROM compactd.calls WHERE tenant = %(tenant)s AND id = %(id)s AND NOT is_taken RETURNING 1"""
+DELETE FROM compactd.calls
+WHERE tenant = %(tenant)s AND id = ANY(%(ids)s) AND NOT is_taken RETURNING id"""
+_KNOWN = "SELECT id FROM compactd.calls WHERE tenant = %(tenant)s AND id = ANY(%(ids)s)"
 _SWEEP = f"""
 DELETE FROM compactd.calls
 WHERE tenant = %(tenant)s AND created_at < clock_timestamp() - interval '{KEPT}'"""
@@ -84,10 +89,21 @@ class PostgresCalls:
         """Return a random id."""
         return secrets.token_hex(16)
 
-    def send(self, call_id: str, node: str, body: bytes) -> None:
-        """Send a call to another node. One round trip."""
-        named = self._named(id=call_id, sender=self.node, receiver=node, body=body, channel=channel_of(node))
+    def send(self, posts: Sequence[Post], answers: Sequence[tuple[Call, bytes]]) -> None:
+        """Send calls to other nodes, and answer theirs. One round trip."""
+        receivers = {post.node for post in posts} | {call.sender for call, _ in answers}
+        named = self._named(
+            node=self.node,
+            ids=[post.id for post in posts],
+            receivers=[post.node for post in posts],
+            bodies=[post.body for post in posts],
+            answered=[call.id for call, _ in answers],
+            answers=[body for _, body in answers],
+            channels=[channel_of(node) for node in receivers],
+        )
         self._run(lambda connection: connection.execute(_SEND, named, binary=True))
+        with self._lock:
+            self._known.difference_update(call.id for call, _ in answers)
 
     def take(self, waiting: Sequence[str]) -> tuple[list[Call], dict[str, bytes]]:
         """Return (the new calls to this node in their order, the answers that came to `waiting`). One
@@ -114,25 +130,13 @@ class PostgresCalls:
             self._done = [*self._done[len(done) :], *answers]
         return calls, answers
 
-    def answer(self, call: Call, body: bytes) -> None:
-        """Answer a call. One round trip."""
-        named = self._named(id=call.id, body=body, channel=channel_of(call.sender))
-        self._run(lambda connection: connection.execute(_ANSWER, named, binary=True))
-        with self._lock:
-            self._known.discard(call.id)
+    def withdraw(self, call_ids: Sequence[str]) -> set[str]:
+        """Take calls back. Return those that the other nodes have not read. One round trip."""
+        return self._ids(_WITHDRAW, call_ids)
 
-    def withdraw(self, call_id: str) -> bool:
-        """Take a call back that the other node has not read. Return false if it may have. One round trip."""
-        row = self._run(lambda connection: connection.execute(_WITHDRAW, self._named(id=call_id)).fetchone())
-        return row is not None
-
-    def is_there(self, call_id: str) -> bool:
-        """Return whether a call is still in the table. One round trip."""
-        asked = "SELECT 1 FROM compactd.calls WHERE tenant = %(tenant)s AND id = %(id)s"
-        return (
-            self._run(lambda connection: connection.execute(asked, self._named(id=call_id)).fetchone())
-            is not None
-        )
+    def known(self, call_ids: Sequence[str]) -> set[str]:
+        """Return those of these calls that are still in the table. One round trip."""
+        return self._ids(_KNOWN, call_ids)
 
     def listen(self, on_news: Callable[[], None]) -> None:
         """Call `on_news`, in a thread, when there may be calls or answers for this node. Connects there."""
@@ -142,6 +146,11 @@ class PostgresCalls:
         """Stop to listen."""
         if self._listener is not None:
             self._listener.close()
+
+    def _ids(self, statement: LiteralString, call_ids: Sequence[str]) -> set[str]:
+        named = self._named(ids=list(call_ids))
+        rows = self._run(lambda connection: connection.execute(statement, named).fetchall())
+        return {row[0] for row in rows}
 
     def _run(self, work: Callable[[Connection], object]) -> Any:
         return self._pool.run(_NOT_ASKED, work)

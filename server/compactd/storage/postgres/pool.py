@@ -108,10 +108,7 @@ class Pool:
         connection: Connection = psycopg.connect(self._parameters, autocommit=True)
         try:
             # The tenant is a parameter, never a part of the SQL text.
-            asked = (
-                "SELECT set_config('compactd.tenant', %s, false), (SELECT max(version) FROM compactd.version)"
-            )
-            row = connection.execute(asked, (self.tenant,)).fetchone()
+            row = connection.execute(_SET_UP, (self.tenant,)).fetchone()
             refuse_version(row[1] if row is not None else None)
         except BaseException:
             connection.close()

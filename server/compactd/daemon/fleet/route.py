@@ -1,0 +1,185 @@
+"""The way of one session's requests to the daemon that writes it, which may change while they wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from compactd.daemon.fleet.mailbox import Mailbox
+from compactd.daemon.fleet.messages import Answered
+from compactd.protocol.errors import StorageFailed
+
+LOOK_S = 1.0
+"""Seconds without an answer after which a route looks whether the writer still has the session. It also ends
+when it had nothing to do for so long.
+"""
+RETRY_S = 0.05
+"""Seconds until the writer of a session is looked for again."""
+
+
+class Passenger:
+    """A request on its way."""
+
+    def __init__(self, body: bytes, *, is_repeatable: bool) -> None:
+        self.body = body
+        self.is_repeatable = is_repeatable
+        self.on_sent: Callable[[str], None] | None = None
+        """Gets the id of each call with which it is sent."""
+        self.done: asyncio.Future[Answered | None] = asyncio.get_running_loop().create_future()
+        """The writer's answer. None if this daemon writes the session now: it is to be carried out here."""
+        self.call_id: str | None = None
+        """The call with which it was sent. None if it is to be sent."""
+
+
+class Route:
+    """The requests of this daemon's clients to one session that another daemon writes. They are sent, and
+    sent again, in the order in which they came. Use it only on the event loop's thread.
+    """
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        session_id: str,
+        open_here: Callable[[], Awaitable[bool]],
+        on_end: Callable[[], None],
+    ) -> None:
+        """`open_here` opens the session in this daemon, and returns whether this daemon writes it then."""
+        self._mailbox = mailbox
+        self._session_id = session_id
+        self._open_here = open_here
+        self._on_end = on_end
+        self._passengers: dict[Passenger, None] = {}
+        """In their order. A request is among them until it is answered."""
+        self._writer: str | None = None
+        self._is_closed = False
+        """True if the daemon that was asked had closed the session."""
+        self._last_news = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+        mailbox.start(self._run())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests wait, which later ones must not overtake."""
+        return bool(self._passengers)
+
+    async def carry(self, passenger: Passenger) -> Answered | None:
+        """Return the writer's answer to a request, or None if it is to be carried out here. Raises
+        `StorageFailed` if the answer was lost and the request must not be sent twice, and the error of a
+        session that cannot be opened.
+        """
+        if not self._passengers:
+            self._last_news = self._loop.time()
+        self._passengers[passenger] = None
+        self._woken.set()
+        try:
+            return await passenger.done
+        except asyncio.CancelledError:
+            if passenger.call_id is not None:  # what the writer has begun goes on there
+                self._mailbox.forget(passenger.call_id)
+                self._mailbox.start(self._mailbox.withdraw((passenger.call_id,)))
+            raise
+        finally:
+            self._passengers.pop(passenger, None)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                self._woken.clear()
+                if self._passengers and (self._writer is not None or await self._find_writer()):
+                    self._send()
+                left_s = self._last_news + LOOK_S - self._loop.time()
+                if left_s > 0 and self._writer is not None:
+                    timer = self._loop.call_later(left_s, self._woken.set)
+                    try:
+                        await self._woken.wait()
+                    finally:
+                        timer.cancel()
+                elif not self._passengers:
+                    return
+                elif self._writer is not None:
+                    await self._look()
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self._on_end()
+
+    async def _find_writer(self) -> bool:
+        """Find the daemon that writes the session. If there is none, this one becomes it. Return whether
+        there is another one.
+        """
+        if self._is_closed:
+            self._is_closed = False
+            await asyncio.sleep(RETRY_S)
+        writer = await self._mailbox.writer_of(self._session_id)
+        if writer is not None and writer != self._mailbox.node:
+            self._writer, self._last_news = writer, self._loop.time()
+            return True
+        if await self._open_here():
+            for passenger in self._passengers:
+                if not passenger.done.done():
+                    passenger.done.set_result(None)
+            self._passengers.clear()
+        else:
+            await asyncio.sleep(RETRY_S)
+        return False
+
+    def _send(self) -> None:
+        assert self._writer is not None
+        for passenger in self._passengers:
+            if passenger.call_id is None and not passenger.done.done():
+                passenger.call_id, answer = self._mailbox.post(self._writer, passenger.body)
+                if passenger.on_sent is not None:
+                    passenger.on_sent(passenger.call_id)
+                answer.add_done_callback(partial(self._on_answer, passenger))
+
+    def _on_answer(self, passenger: Passenger, answer: asyncio.Future[Answered]) -> None:
+        if answer.cancelled() or passenger.done.done():
+            return
+        self._last_news = self._loop.time()
+        error = answer.exception()
+        if error is not None:
+            passenger.done.set_exception(error)
+        elif answer.result().is_closed:
+            passenger.call_id = self._writer = None
+            self._is_closed = True
+            self._woken.set()
+        else:
+            passenger.done.set_result(answer.result())
+
+    async def _look(self) -> None:
+        """Check that the writer still has the session, and that the calls to it are not lost. If not, prepare
+        to send them again.
+        """
+        self._last_news = self._loop.time()
+        await self._mailbox.read()  # a notification may have been lost
+        sent = {one.call_id: one for one in self._passengers if one.call_id and not one.done.done()}
+        known = await self._mailbox.known(sent)
+        is_writer = await self._mailbox.writer_of(self._session_id) == self._writer
+        gone = [call_id for call_id in sent if not (is_writer and call_id in known)]
+        if not gone:
+            return
+        withdrawn = await self._mailbox.withdraw(gone)
+        await self._mailbox.read()  # what was answered before it was withdrawn
+        for call_id in gone:
+            passenger = sent[call_id]
+            if passenger.done.done():
+                continue
+            self._mailbox.forget(call_id)
+            passenger.call_id = None
+            if call_id not in withdrawn and not passenger.is_repeatable:
+                passenger.done.set_exception(_answer_lost())
+        self._writer = None
+
+    def _fail(self, error: Exception) -> None:
+        for passenger in self._passengers:
+            if not passenger.done.done():
+                passenger.done.set_exception(error)
+
+
+def _answer_lost() -> StorageFailed:
+    return StorageFailed(
+        "The daemon that wrote this session has ended, perhaps after it carried the request out. Read "
+        "agent/state, and send the request again if needed."
+    )

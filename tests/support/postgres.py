@@ -165,7 +165,7 @@ class Relay:
     def cut(self, sql: str, *, is_stored: bool, refuse: bool = False) -> None:
         """Cut the next connection whose client sends this piece of SQL. If `is_stored`, the server carries it
         out first, and only its reply is lost; or else the server never gets it. With `refuse`, refuse new
-        connections from then on.
+        connections afterwards.
         """
         self._cut = _Cut(sql.encode(), is_stored, refuse)
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.e2e.fleet.conftest import Node
 from tests.support.client import Daemon
-from tests.support.postgres import Server
 from tests.support.loopback import Answer, Call, Loopback, Stall
 from tests.support.own_loop import MODELS, TOOLS, Talk, environment
+from tests.support.postgres import Server
 from tests.support.talk import user
 
 pytestmark = pytest.mark.system

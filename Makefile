@@ -87,10 +87,10 @@ against: $(STAMP)  ## measure other projects at the same work; installs them out
 retention: $(STAMP)  ## measure how much of what the agent needs later a compaction keeps, next to other methods
 	@$(BIN)/python -m benchmarks.retention
 
-proof: $(STAMP)  ## run faults, attacks and fuzzing, two minutes each; writes the results to docs/proof.md
+proof: $(STAMP)  ## run faults, attacks, fuzzing and a fleet, two minutes each; writes the results to docs/proof.md
 	@$(BIN)/python -m tests.faults.proof
 
-proof-full: $(STAMP)  ## run one of them in full: make proof-full PART=faults, attacks or fuzz
+proof-full: $(STAMP)  ## run one of them in full: make proof-full PART=faults, attacks, fuzz or fleet
 	@$(BIN)/python -m tests.faults.proof --part $(PART)
 
 breaks: $(STAMP)  ## break the daemon on purpose, and print which test finds each break

@@ -99,4 +99,5 @@ def _timed(engine: str) -> Callable[[Clock, bool], Awaitable[None]]:
 TIMED = (
     Timed(NAME, "its own compaction", "own", _timed("legacy")),
     Timed(NAME, "compactd's plugin", "compactd", _timed("compactd")),
+    Timed(NAME, "an engine that changes nothing", "own", _timed("inspection")),
 )

@@ -37,21 +37,51 @@ def programs() -> Path | None:
 class Server:
     """A running server. `url(role)` is the address of a database in it."""
 
-    def __init__(self, folder: Path, bin_: Path) -> None:
+    def __init__(
+        self, folder: Path, bin_: Path, *, primary: Server | None = None, settings: str = ""
+    ) -> None:
+        """Create and start a server. With `primary`, it is a standby of that one. `settings`: more lines of
+        postgresql.conf.
+        """
         self.folder = folder
         self._bin = bin_
+        self._settings = settings
         self._as = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         if self._as:
             shutil.chown(folder, "postgres", "postgres")
-        self._run(
-            "initdb", "-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"
-        )
-        with (folder / "data" / "postgresql.conf").open("a") as settings:
-            settings.write(
-                f"listen_addresses = ''\nunix_socket_directories = '{folder}'\nmax_connections = 60\n"
-                "shared_buffers = 32MB\nlog_min_messages = fatal\n"
+        if primary is None:
+            self._run(
+                "initdb", "-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"
             )
+            self._configure()
+            self.start()
+        else:
+            self.follow(primary)
+
+    def follow(self, primary: Server) -> None:
+        """Become a standby of `primary`, with a copy of what it has. What this server had is removed."""
+        shutil.rmtree(self.folder / "data", ignore_errors=True)
+        to, of = f"{self.folder}/data", str(primary.folder)
+        self._run("pg_basebackup", "-D", to, "-h", of, "-U", "postgres", "-R", "-c", "fast", "--no-sync")
+        self._configure()
         self.start()
+
+    def promote(self) -> None:
+        """Stop to be a standby, and take writes."""
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "promote")
+
+    def processes(self) -> list[int]:
+        """Return the ids of its processes, the one that starts the others first."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [first, *map(int, children)]
+
+    def _configure(self) -> None:
+        with (self.folder / "data" / "postgresql.conf").open("a") as settings:
+            settings.write(
+                f"listen_addresses = ''\nunix_socket_directories = '{self.folder}'\nmax_connections = 60\n"
+                f"shared_buffers = 32MB\nlog_min_messages = fatal\n{self._settings}\n"
+            )
 
     def start(self) -> None:
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-l", f"{self.folder}/log", "start")
@@ -148,19 +178,22 @@ class Relay:
         self.cuts = 0
         """How many connections were cut."""
         self._to = str(server.folder / SOCKET)
-        self._folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self._folder / SOCKET))
+        self._listener.bind(str(self.folder / SOCKET))
         self._listener.listen()
         self._relayed: list[_Relayed] = []
         self._cut: _Cut | None = None
+        self._cuts_all = False
+        self.is_frozen = False
+        """While it is true, nothing goes through, and nobody is told."""
         self._refuses = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def url(self, database: str, role: str = ROLE) -> str:
-        return url_of(self._folder, database, role)
+        return url_of(self.folder, database, role)
 
     def cut(self, sql: str, *, is_stored: bool, refuse: bool = False) -> None:
         """Cut the next connection whose client sends this piece of SQL. If `is_stored`, the server carries it
@@ -168,6 +201,10 @@ class Relay:
         connections afterwards.
         """
         self._cut = _Cut(sql.encode(), is_stored, refuse)
+
+    def cut_all(self) -> None:
+        """Cut all connections."""
+        self._cuts_all = True
 
     def accept(self) -> None:
         """Accept new connections again."""
@@ -179,10 +216,18 @@ class Relay:
         for one in self._relayed:
             one.close()
         self._listener.close()
-        shutil.rmtree(self._folder)
+        shutil.rmtree(self.folder)
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            if self._cuts_all:
+                self._cuts_all = False
+                for one in self._relayed:
+                    one.close()
+                self._relayed.clear()
+            if self.is_frozen:
+                self._stop.wait(0.02)
+                continue
             ends = {end: one for one in self._relayed for end in (one.client, one.server)}
             ready, _, _ = select.select([self._listener, *ends], [], [], 0.05)
             for end in ready:

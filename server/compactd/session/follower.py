@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -43,6 +43,12 @@ from compactd.storage.protocols import Follower, FollowerNews
 FOLLOW_S = 0.3
 """Seconds between two reads of a followed session. Clients may rely on seeing a change within one second
 (docs/dev/contract.md)."""
+NEWS_S = 0.1
+"""If a store reports changes, the least number of seconds between two reads."""
+LOOK_S = 5.0
+"""If a store reports changes, seconds without any after which the session is read. So it is noticed that the
+process that writes it is gone.
+"""
 
 _decode = msgspec.json.Decoder(Entry).decode
 
@@ -101,7 +107,10 @@ class SessionFollower:
             self._note_compaction(entry)
         self._note_owner(is_owned)
         self._reading = asyncio.Lock()
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._is_told = follower.listen(self._wake)
+        self._task = self._loop.create_task(self._run())
 
     @property
     def is_compacting(self) -> bool:
@@ -133,7 +142,7 @@ class SessionFollower:
         session = self._session
         acting.set(None)  # the changes are another process's
         while True:
-            await asyncio.sleep(FOLLOW_S)
+            await self._wait()
             try:
                 async with self._reading:
                     await self._read_on()
@@ -147,6 +156,23 @@ class SessionFollower:
                     session.id, f"session {session.id} is no longer followed: {error.message}"
                 )
                 return
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def _wait(self) -> None:
+        """Wait until there may be something to read."""
+        if not self._is_told:
+            await asyncio.sleep(FOLLOW_S)
+            return
+        await asyncio.sleep(NEWS_S)
+        timer = self._loop.call_later(LOOK_S, self._news.set)
+        try:
+            await self._news.wait()
+        finally:
+            timer.cancel()
+        self._news.clear()
 
     async def _read_on(self) -> None:
         session = self._session

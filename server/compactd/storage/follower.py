@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from compactd.storage import files, locks
@@ -50,6 +51,10 @@ class FileFollower:
             raise not_found_error(self._session_id) from None
         except OSError as refused:
             raise files.storage_failed("The session could not be read", refused) from refused
+
+    def listen(self, on_news: Callable[[], None]) -> bool:
+        """Return false: nothing reports changes to a file. See `Follower.listen`."""
+        return False
 
     def is_owned(self) -> bool:
         """Return true if a process has the session open for writing."""

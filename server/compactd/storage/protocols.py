@@ -155,6 +155,12 @@ class Follower(Protocol):
         """Return true if a process has the session open for writing."""
         ...
 
+    def listen(self, on_news: Callable[[], None]) -> bool:
+        """Call `on_news`, in any thread, when there may be new records. Return false if nobody tells: then
+        the caller must poll. Does not block.
+        """
+        ...
+
     def close(self) -> None:
         """Stop reading."""
         ...

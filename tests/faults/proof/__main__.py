@@ -1,5 +1,5 @@
-"""`python -m tests.faults.proof`: faults, attacks and fuzz, two minutes each; `--part faults --minutes 55`:
-one of them.
+"""`python -m tests.faults.proof`: faults, attacks, fuzz and fleet, two minutes each. `--part faults`: one of
+them, as long as `--minutes` says.
 
 Each run continues with the seed after the last run's. The results are written to docs/proof.json, and as a
 table to docs/proof.md.
@@ -12,6 +12,7 @@ import sys
 
 from tests.faults.proof.parts import PARTS
 from tests.faults.proof.results import Kept, load, store, today, write_table
+from tests.support.postgres import programs
 
 SMALL_MINUTES = 2.0
 FULL_MINUTES = 55.0
@@ -28,7 +29,8 @@ def main() -> int:
     kept = load()
     minutes = told.minutes or (SMALL_MINUTES if told.part is None else FULL_MINUTES)
     lost = 0
-    for part in () if told.table else [told.part] if told.part else list(PARTS):
+    parts = [part for part in PARTS if part != "fleet" or programs() is not None]  # it needs PostgreSQL
+    for part in () if told.table else [told.part] if told.part else parts:
         for run, share in PARTS[part]:
             if told.only not in ("", run.__name__):
                 continue

@@ -204,9 +204,24 @@ def classified(seed: int, minutes: float) -> Row:
     )
 
 
+def fleet(seed: int, minutes: float) -> Row:
+    """Daemons on one database: killed, frozen, cut off; the database restarts and fails over."""
+    code, out = module("tests.faults.fleet", "--seed", seed, "--minutes", minutes, "--appends", 10**6)
+    done = json.loads(out.splitlines()[-1])
+    return Row(
+        fault="five daemons on one database: killed, frozen, cut off; the database restarts, fails over",
+        times=done["appends"],
+        unit="appends",
+        lost=max(done["wrong"], int(code != 0)),
+        first_seed=seed,
+        next_seed=seed + 1,
+    )
+
+
 PARTS: dict[str, tuple[tuple[Run, float], ...]] = {
     "faults": ((simulated, 0.3), (shared, 0.1), (killed, 0.2), (damaged, 0.1), (starved, 0.1), (broken, 0.2)),
     "attacks": ((attacked, 1.0),),
     "fuzz": ((fuzzed, 0.7), (classified, 0.3)),
+    "fleet": ((fleet, 1.0),),
 }
 """Part to what it runs, each with its share of the part's time."""

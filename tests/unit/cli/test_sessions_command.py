@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from time import time
+
 import pytest
 
 from compactd.client import Client
@@ -94,6 +97,27 @@ def test_a_session_is_deleted_by_its_whole_id_alone(home) -> None:
     )
     assert (done.code, done.out) == (0, "deleted ledger-1 (1 message)\n")
     assert [one["session_id"] for one in left] == ["ledger-2"]
+
+
+def test_old_sessions_expire_but_open_and_newer_ones_stay(home) -> None:
+    stored(home, "old", "older", "new", "in-use")
+    for name, days in (("old", 31), ("older", 400), ("new", 29), ("in-use", 400)):
+        file = next((home / "data" / "sessions").glob(f"{name}-*.jsonl"))
+        os.utime(file, (time() - days * 86_400,) * 2)
+
+    with Client(env=environment(home)) as client:
+        client.call("session/start", {"session_id": "in-use"})
+        dry = run(home, "sessions", "expire", "--older-than", "30", "--dry-run", "--json")
+        done = run(home, "sessions", "expire", "--older-than", "30")
+        again = run(home, "sessions", "expire", "--older-than", "30")
+        wrong = run(home, "sessions", "expire", "--older-than", "-1")
+
+    assert (dry.code, sorted(dry.json["would_delete"])) == (3, ["old", "older"])
+    assert (done.code, done.lines[0]) == (0, "deleted 2 sessions, not written for 30 days")
+    assert (again.code, again.out) == (3, "nothing was deleted: no session is so old\n")
+    assert wrong.code == 2
+    left = run(home, "sessions", "--json").json["sessions"]
+    assert sorted(one["session_id"] for one in left) == ["in-use", "new"]
 
 
 def test_a_model_is_told_with_its_window_and_where_that_comes_from(home) -> None:

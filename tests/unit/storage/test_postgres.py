@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from compactd.protocol.errors import (
     StorageFailed,
 )
 from compactd.session.search_all import search_everywhere
-from compactd.storage.choose import make_store
+from compactd.storage.choose import STORE, make_store
 from compactd.storage.folder import FolderStore
 from compactd.storage.journal_records import as_appended, encode_journal
 from compactd.storage.postgres import leases
@@ -37,6 +38,7 @@ from compactd.storage.postgres.schema import MIGRATIONS, TABLES, Migration
 from compactd.storage.postgres.store import PostgresStore
 from compactd.storage.protocols import RecordsLost
 from tests.support.client import Daemon
+from tests.support.command_line import COMPACTD, TIMEOUT_S, environment
 from tests.support.postgres import OWNER, PASSWORD, Relay, Server
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
@@ -173,23 +175,17 @@ async def test_a_lease_is_renewed_while_a_session_is_idle(make: Make) -> None:
     journals = [here.create(name, first(name), "os") for name in ("s1", "s2")]
     for journal in journals:
         await journal.durable(journal.last)
-    asked = (
-        "SELECT extract(epoch FROM lease_until), extract(epoch FROM lease_until - clock_timestamp())"
-        " FROM compactd.sessions ORDER BY session_id"
-    )
+    asked = "SELECT lease_until, lease_until > clock_timestamp() + %s FROM compactd.nodes"
+    least = timedelta(seconds=leases.TTL_S - 1)
 
-    def leases_of() -> list[tuple[float, float]]:
-        """The end of each lease, and the seconds until then."""
+    def lease() -> tuple[object, object]:
+        """The end of the node's lease, and whether it is nearly as far away as it can be."""
         with here.pool.connection() as connection:
-            return [(float(str(end)), float(str(left))) for end, left in connection.execute(asked)]
+            ((end, is_new),) = connection.execute(asked, (least,)).fetchall()
+        return end, is_new
 
-    begun = leases_of()
-    assert len(begun) == 2
-    until = time.monotonic() + 12
-    while not all(
-        end > was and left > leases.TTL_S - 1
-        for (was, _), (end, left) in zip(begun, leases_of(), strict=True)
-    ):
+    begun, until = lease(), time.monotonic() + 12
+    while lease()[0] == begun[0] or not lease()[1]:
         assert time.monotonic() < until
         await asyncio.sleep(0.05)
 
@@ -609,7 +605,7 @@ async def test_a_redacted_record_is_gone_from_each_row_and_a_follower_sees_it(
     await journal.close()
 
     await store.delete("s1")
-    for table in TABLES:
+    for table in TABLES[1:]:  # the node still lives
         assert server.sql(f"SELECT count(*) FROM compactd.{table}", database) == [(0,)]
     with pytest.raises(SessionNotFound):
         follower.poll()
@@ -814,3 +810,58 @@ async def test_a_session_that_cannot_be_opened_is_not_kept_locked(
         here.read("s1")
     assert here.salvage("s1") == [first("s1")]
     await here.delete("s1")
+
+
+@pytest.mark.parametrize("removal", ["redaction", "deletion"])
+def test_what_was_removed_is_in_no_file_of_the_database_after_a_vacuum(
+    server: Server, database: str, tmp_path: Path, removal: str
+) -> None:
+    canary = "canary-7f3d-öäü"
+    env = {STORE: server.url(database)}
+    with Daemon(tmp_path / "a" / "home", env=env) as one, Daemon(tmp_path / "b" / "home", env=env) as two:
+        for node in (one, two):
+            node.call("session/start", session_id="s")
+        # Through the node that does not write, so that it is also in the calls between nodes.
+        message = {"role": "user", "content": f"The key is {canary}."}
+        entries = two.call("session/append", session_id="s", messages=[message])["entry_ids"]
+        two.call("session/append", session_id="s", messages=[{"role": "assistant", "content": "Noted."}])
+        assert one.call("session/search", query="canary")["hits"]
+        assert where(tmp_path, env, canary)[0] == 1
+        if removal == "redaction":
+            one.call("session/redact", session_id="s", entry_ids=entries)
+        else:
+            two.call("session/close", session_id="s")
+            one.call("session/close", session_id="s")
+            one.call("session/delete", session_id="s")
+    assert canary.encode() in tables(server)
+
+    server.sql("VACUUM FULL", database)
+    server.sql("CHECKPOINT")
+
+    assert canary.encode() not in tables(server)
+    code, said = where(tmp_path, env, canary)
+    assert code == 0
+    assert "not found" in said
+    assert f"{1 if removal == 'redaction' else 0} session" in said
+    assert "write-ahead log" in said
+
+
+def where(folder: Path, env: dict[str, str], text: str) -> tuple[int, str]:
+    """Return the exit code of `compactd doctor --where`, and what it prints."""
+    done = subprocess.run(
+        [*COMPACTD, "doctor", "--where"],
+        input=text.encode(),
+        capture_output=True,
+        env={**environment(folder), **env},
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert not done.stderr, done.stderr.decode()
+    return done.returncode, done.stdout.decode()
+
+
+def tables(server: Server) -> bytes:
+    """Return the bytes of all files with rows of the databases."""
+    server.sql("CHECKPOINT")
+    files = sorted((server.folder / "data" / "base").rglob("*"))
+    return b"".join(path.read_bytes() for path in files if path.is_file())

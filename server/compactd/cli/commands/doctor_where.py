@@ -4,12 +4,14 @@ standard input.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
 
 from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, CommandError
 from compactd.cli.framework.page import Page, ask_for_text, one_line, plural
+from compactd.storage.choose import STORE, make_database_store
 from compactd.storage.find_text import TextFindings, TextPlace, find
 from compactd.storage.paths import data_folder
 
@@ -30,22 +32,44 @@ def report(page: Page) -> int:
         )
     home = data_folder(os.environ)
     found = find(home, text)
+    stored = _in_database(home, text)
+    if stored is not None:
+        places, unseen = (*found.places, *stored.places), (*found.unseen, *stored.unseen)
+        found = TextFindings(places=places, unseen=unseen, files=found.files)
     if page.is_json:
         page.json(
             {
                 "folder": str(home),
                 "files": found.files,
+                **({} if stored is None else {"database_sessions": stored.files}),
                 "places": found.places,
                 "not_looked_into": found.unseen,
             }
         )
     else:
-        _draw(page, home, found)
+        _draw(page, home, found, None if stored is None else stored.files)
     return FAILED if found.places else DONE
 
 
-def _draw(page: Page, home: Path, found: TextFindings) -> None:
+def _in_database(home: Path, text: str) -> TextFindings | None:
+    """Return what is found in the database that the environment names; None if it names none."""
+    url = os.environ.get(STORE, "").strip()
+    if not url:
+        return None
+    store = make_database_store(url, os.environ, home)
+    from compactd.storage.postgres.find_text import find_in_database
+
+    try:
+        return find_in_database(store.pool, text)
+    finally:
+        asyncio.run(store.close())
+
+
+def _draw(page: Page, home: Path, found: TextFindings, stored: int | None) -> None:
+    """`stored`: the number of sessions in the database, if there is one."""
     looked = f"{plural(found.files, 'file')} of {home}"
+    if stored is not None:
+        looked += f" and {plural(stored, 'session')} of the database"
     if found.places:
         page.line(f"{plural(len(found.places), 'place')} in {looked}", "due")
     else:

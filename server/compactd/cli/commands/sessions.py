@@ -1,5 +1,5 @@
 """`compactd sessions`: lists the stored sessions; `sessions show ID` prints one, `sessions delete ID` deletes
-one.
+one, `sessions expire` deletes old ones.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from time import time
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from compactd.cli.framework.quantities import age_text
 from compactd.cli.framework.session_rows import content_texts, is_empty
 from compactd.cli.framework.stored import show_nothing_stored
 from compactd.client import Client
-from compactd.protocol.wire import SessionInfo
+from compactd.protocol.wire import Left, SessionInfo
 
 ABOUT = """\
 Lists the sessions that are stored on this machine, newest first. `open` means that a
@@ -43,6 +44,8 @@ words alphabetically.
 """
 
 ASCENDING = ("title", "model", "id")
+
+DAY_S = 86_400
 
 GAP = "  "
 """What separates the columns of the list."""
@@ -168,6 +171,52 @@ def delete(options: DeleteOptions, page: Page) -> int:
     return DONE
 
 
+class ExpireOptions(Struct, frozen=True, kw_only=True):
+    """The options of `sessions expire`."""
+
+    older_than: float
+    dry_run: bool
+    yes: bool
+
+
+def expire(options: ExpireOptions, page: Page) -> int:
+    """Ask the user, then delete the sessions that nobody has open and that were not written for so long."""
+    with Client() as client:
+        latest = time() - options.older_than * DAY_S
+        old = [one for one in client.session_list().sessions if one.updated_at < latest and not one.open]
+        what = f"{plural(len(old), 'session')}, not written for {options.older_than:g} days"
+        is_asked = page.is_drawn and sys.stdin.isatty() and not options.yes
+        if not old or options.dry_run or (is_asked and not _confirm(what)):
+            return _show_expired(page, old, (), what if old else "no session is so old", is_done=False)
+        left = [left for one in old for left in client.session_delete(session_id=one.session_id).left]
+    return _show_expired(page, old, left, what, is_done=True)
+
+
+def _show_expired(
+    page: Page, old: Sequence[SessionInfo], left: Sequence[Left], what: str, *, is_done: bool
+) -> int:
+    if page.is_json:
+        ids = [one.session_id for one in old]
+        page.json({"deleted" if is_done else "would_delete": ids, **({"left": left} if left else {})})
+    else:
+        page.line(f"deleted {what}" if is_done else f"nothing was deleted: {what}")
+        for one in old:
+            page.line(f"  {one_line(one.session_id)}  {age_text(one.updated_at, time())}")
+        for copy in left:
+            page.line(f"  not deleted: {one_line(copy.path or copy.where)}: {copy.why}", "due")
+    return DONE if is_done else NOTHING_TO_DO
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = 0.0
+    if not 0 < days < inf:
+        raise ValueError(f"{text!r} is not a number of days above 0")
+    return days
+
+
 def _confirm(what: str) -> bool:
     sys.stdout.write(f"delete {one_line(what)} permanently? [y/N] ")
     sys.stdout.flush()
@@ -216,6 +265,25 @@ COMMAND = CommandGroup(
                 Flag("--yes", "do not ask", also=("-y",)),
             ),
             examples=(("compactd sessions delete ID --yes", "delete without asking"),),
+        ),
+        Command(
+            "expire",
+            ExpireOptions,
+            expire,
+            about="Deletes the sessions that were not written for a number of days and that nobody has\n"
+            "open, with everything that compactd keeps of them. In a terminal, it asks first.",
+            params=(
+                Option(
+                    "--older-than",
+                    "days since a session was written",
+                    metavar="DAYS",
+                    read=_days,
+                    required=True,
+                ),
+                Flag("--dry-run", "only print which ones"),
+                Flag("--yes", "do not ask", also=("-y",)),
+            ),
+            examples=(("compactd sessions expire --older-than 90 --yes", "every night, for example"),),
         ),
     ),
 )

@@ -12,19 +12,21 @@ from time import monotonic
 from typing import Any, LiteralString
 
 from compactd.storage.postgres.keys import key_of
-from compactd.storage.postgres.leases import LIVE
-from compactd.storage.postgres.notices import Listener
+from compactd.storage.postgres.leases import live
+from compactd.storage.postgres.notices import Notices
 from compactd.storage.postgres.pool import Connection, Pool
 from compactd.storage.protocols import Call, Post
 
 KEPT = "1 hour"
 """How long a call is kept that nobody answers or reads."""
 SWEEP_S = 600.0
+_NEWS = "calls"
+"""The payload of the notifications about calls."""
 
 _NOT_ASKED = "The node that writes this session could not be asked"
 _WRITER = f"""
-SELECT owner->>'node' FROM compactd.sessions
-WHERE tenant = %(tenant)s AND session_id = %(key)s AND {LIVE}"""
+SELECT node FROM compactd.sessions
+WHERE tenant = %(tenant)s AND session_id = %(key)s AND {live()}"""
 # The table survives no crash of the server, so its commits need not wait for the disk.
 _SEND = """
 WITH sent AS (
@@ -39,7 +41,7 @@ WITH sent AS (
     FROM unnest(%(answered)s::text[], %(answers)s::bytea[]) AS given(id, answer)
     WHERE c.tenant = %(tenant)s AND c.id = given.id
 )
-SELECT pg_notify(channel, ''), set_config('synchronous_commit', 'off', true)
+SELECT pg_notify(channel, 'calls'), set_config('synchronous_commit', 'off', true)
 FROM unnest(%(channels)s::text[]) AS channel"""
 _TAKE = """
 WITH taken AS (
@@ -66,8 +68,10 @@ WHERE tenant = %(tenant)s AND created_at < clock_timestamp() - interval '{KEPT}'
 class PostgresCalls:
     """The `Calls` of one node and tenant."""
 
-    def __init__(self, pool: Pool, node: str) -> None:
+    def __init__(self, pool: Pool, node: str, notices: Notices) -> None:
+        """`notices` must listen to `channel_of(node)`."""
         self._pool = pool
+        self._notices = notices
         self.node = node
         """The name of this node."""
         self._lock = threading.Lock()
@@ -75,7 +79,6 @@ class PostgresCalls:
         """The calls to this node that it has read and not answered."""
         self._done: list[str] = []
         """The calls of this node whose answers it has read."""
-        self._listener: Listener | None = None
         self._swept_at = -SWEEP_S
 
     def writer_of(self, session_id: str) -> str | None:
@@ -139,13 +142,8 @@ class PostgresCalls:
         return self._ids(_KNOWN, call_ids)
 
     def listen(self, on_news: Callable[[], None]) -> None:
-        """Call `on_news`, in a thread, when there may be calls or answers for this node. Connects there."""
-        self._listener = Listener(self._pool, lambda _: on_news(), channel=channel_of(self.node))
-
-    def close(self) -> None:
-        """Stop to listen."""
-        if self._listener is not None:
-            self._listener.close()
+        """Call `on_news`, in a thread, when there may be calls or answers for this node."""
+        self._notices.add(_NEWS, on_news)
 
     def _ids(self, statement: LiteralString, call_ids: Sequence[str]) -> set[str]:
         named = self._named(ids=list(call_ids))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from compactd.protocol.errors import StorageFailed
@@ -9,7 +11,9 @@ from compactd.storage.decode_journal import Content, content_of, not_found_error
 from compactd.storage.journal_records import as_appended, scan
 from compactd.storage.migrate import JournalFormat, upgrade
 from compactd.storage.postgres.failures import UNREACHABLE
-from compactd.storage.postgres.leases import LIVE
+from compactd.storage.postgres.keys import key_of, notice_of
+from compactd.storage.postgres.leases import live
+from compactd.storage.postgres.notices import Notices
 from compactd.storage.postgres.pool import Connection, Pool
 from compactd.storage.protocols import FollowerNews, corrupt
 
@@ -64,10 +68,12 @@ class PostgresFollower:
     new; what was missed comes with the first `poll` after that.
     """
 
-    def __init__(self, pool: Pool, session_id: str, key: str, format_: JournalFormat) -> None:
+    def __init__(self, pool: Pool, session_id: str, format_: JournalFormat, notices: Notices) -> None:
         self._pool = pool
         self._session_id = session_id
-        self._key = key
+        self._key = key_of(session_id)
+        self._notices = notices
+        self._on_news: Callable[[], None] | None = None
         self._format = format_
         self._version = format_.version
         self._changed = -1
@@ -107,7 +113,7 @@ class PostgresFollower:
         """Return true if a node has a live lease on the session. Raises `OSError` if the database cannot be
         asked.
         """
-        asked = f"SELECT {LIVE} FROM compactd.sessions WHERE tenant = %s AND session_id = %s"
+        asked = f"SELECT {live()} FROM compactd.sessions WHERE tenant = %s AND session_id = %s"
         try:
             row = self._pool.run(
                 NOT_READ,
@@ -118,8 +124,16 @@ class PostgresFollower:
             raise OSError(error.message) from None
         return row is not None and row[0] is True
 
+    def listen(self, on_news: Callable[[], None]) -> bool:
+        """Call `on_news` for each commit to the session. See `Follower.listen`. Returns true."""
+        self._on_news = on_news
+        self._notices.add(notice_of(self._pool.tenant, self._session_id), on_news)
+        return True
+
     def close(self) -> None:
-        """Do nothing: a follower has no connection of its own."""
+        """Stop listening."""
+        if self._on_news is not None:
+            self._notices.remove(notice_of(self._pool.tenant, self._session_id), self._on_news)
 
     def _read_on(self, lines: Lines) -> FollowerNews:
         first_seq = self._seen

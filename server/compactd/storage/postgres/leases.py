@@ -1,8 +1,8 @@
-"""The leases of a node: who may write a session.
+"""The lease of a node, and with it those of all sessions that it has open for writing.
 
-A lease ends by the database's clock alone, `TTL_S` after it was last renewed. The token is what protects a
-session: each change of a session checks it in the same transaction, so a node that was frozen longer than its
-lease changes nothing once another node has the session.
+The lease ends by the database's clock alone, `TTL_S` after it was last renewed. Then other nodes may take the
+node's sessions. The token is what protects a session: each change of a session checks it in the same
+transaction. So a node that was frozen longer than its lease changes nothing once another one has the session.
 """
 
 from __future__ import annotations
@@ -22,32 +22,56 @@ from compactd.storage.postgres.pool import Connection, Pool
 TTL_S = 10
 """Seconds from a renewal to the end of a lease."""
 RENEW_S = 3.0
-
-LIVE = "(token IS NOT NULL AND lease_until > clock_timestamp())"
-UNTIL = f"clock_timestamp() + interval '{TTL_S} seconds'"
+FORGET = "1 day"
+"""How long a node's row is kept after the end of its lease."""
 
 _RENEW = f"""
-UPDATE compactd.sessions AS s SET lease_until = {UNTIL}
-FROM unnest(%s::text[], %s::text[]) AS mine(session_id, token)
-WHERE s.tenant = %s AND s.session_id = mine.session_id AND s.token = mine.token"""
+INSERT INTO compactd.nodes AS n (tenant, node, owner, lease_until)
+VALUES (%(tenant)s, %(node)s, %(owner)s::jsonb, clock_timestamp() + interval '{TTL_S} seconds')
+ON CONFLICT (tenant, node) DO UPDATE SET lease_until = excluded.lease_until"""
+_SWEEP = f"""
+DELETE FROM compactd.nodes
+WHERE tenant = %(tenant)s AND lease_until < clock_timestamp() - interval '{FORGET}'"""
+_LEAVE = "DELETE FROM compactd.nodes WHERE tenant = %(tenant)s AND node = %(node)s"
+
+
+def live(sessions: str = "sessions") -> str:
+    """Return the SQL that is true if a node has a session open for writing and its lease has not ended.
+    `sessions`: the name of the table in that statement.
+    """
+    return (
+        f"({sessions}.token IS NOT NULL AND EXISTS (SELECT 1 FROM compactd.nodes AS n WHERE"
+        f" n.tenant = {sessions}.tenant AND n.node = {sessions}.node AND n.lease_until > clock_timestamp()))"
+    )
 
 
 class Leases:
-    """The leases of the open journals of one store. One thread renews all of them in one statement."""
+    """The lease of one store, and which sessions it has open for writing. May be used in any thread."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self.node = secrets.token_hex(8)
         """A random name of this store."""
-        self.owner = json.dumps({"node": self.node, "host": socket.gethostname(), "pid": os.getpid()})
-        """The owner in the rows of the sessions that this store has open."""
+        owner = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
+        self._named = {"tenant": pool.tenant, "node": self.node, "owner": owner}
         self._held: dict[str, str] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
+    def begin(self) -> None:
+        """Take the node's lease, and renew it from now on. Does nothing if that was done. Raises
+        `StorageFailed`.
+        """
+        with self._lock:
+            if self._thread is not None:
+                return
+            self._pool.run("The session could not be opened", self._renew)
+            self._thread = threading.Thread(target=self._run, name="compactd-lease", daemon=True)
+            self._thread.start()
+
     def reserve(self, key: str, token: str) -> bool:
-        """Hold a lease that is about to be taken. Return false if a journal of this store has the session."""
+        """Hold a session that is about to be taken. Return false if a journal of this store has it."""
         with self._lock:
             if key in self._held:
                 return False
@@ -55,44 +79,43 @@ class Leases:
             return True
 
     def hold(self, key: str, token: str) -> None:
-        """Renew the lease of the session `key` from now on."""
+        """Note that a journal of this store has the session `key`. O(1)."""
         with self._lock:
             self._held[key] = token
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="compactd-leases", daemon=True)
-                self._thread.start()
 
     def drop(self, key: str, token: str) -> None:
-        """Renew this lease no longer. O(1), does not block."""
+        """Note that it has the session no longer. O(1)."""
         with self._lock:
             if self._held.get(key) == token:
                 del self._held[key]
 
     def close(self) -> None:
-        """Stop the thread."""
+        """End the lease."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        # A connection of its own: it must not wait for one of the pool while a lease ends.
+        # A connection of its own: it must not wait for one of the pool while the lease ends.
         connection: Connection | None = None
-        while not self._stop.wait(RENEW_S):
-            with self._lock:
-                held = list(self._held.items())
+        while True:
+            is_last = self._stop.wait(RENEW_S)
             # A failure is met again by the next write, which says so. The next round tries again.
             with suppress(psycopg.Error, CompactdError):
                 if connection is None or connection.closed:
                     connection = self._pool.connect()
-                if held:
-                    self.renew(connection, held)
+                if is_last:
+                    connection.execute(_LEAVE, self._named)
+                else:
+                    self._renew(connection)
+            if is_last:
+                break
         if connection is not None:
             connection.close()
 
-    def renew(self, connection: Connection, held: list[tuple[str, str]]) -> None:
-        """Renew the leases of `held`, (key, token) each."""
-        keys, tokens = zip(*held, strict=True)
-        connection.execute(_RENEW.encode(), (list(keys), list(tokens), self._pool.tenant))
+    def _renew(self, connection: Connection) -> None:
+        connection.execute(_RENEW.encode(), self._named)
+        connection.execute(_SWEEP.encode(), self._named)
 
 
 def new_token() -> str:

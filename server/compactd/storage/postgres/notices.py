@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg
 
@@ -18,17 +18,19 @@ _RECONNECT_S = 0.5
 
 
 class Listener:
-    """A thread that calls `changed` for each notification of a channel, with its payload: for each commit,
-    with what `keys.notice_of` returns.
+    """A thread that calls `changed` for each notification of some channels, with its payload: for each
+    commit, with what `keys.notice_of` returns.
 
     After each connection that was made, `changed(None)` says that everything may have changed: notifications
     are not kept for a listener that is not connected. `changed` is called in the listener's thread.
     """
 
-    def __init__(self, pool: Pool, changed: Callable[[str | None], None], *, channel: str = CHANNEL) -> None:
+    def __init__(
+        self, pool: Pool, changed: Callable[[str | None], None], *, channels: Sequence[str] = (CHANNEL,)
+    ) -> None:
         self._pool = pool
         self._changed = changed
-        self._channel = channel
+        self._channels = channels
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="compactd-listener", daemon=True)
         self._thread.start()
@@ -45,7 +47,8 @@ class Listener:
                 contextlib.suppress(psycopg.Error, CompactdError),
                 contextlib.closing(self._pool.connect()) as connection,
             ):
-                connection.execute(f"LISTEN {self._channel}".encode())
+                for channel in self._channels:
+                    connection.execute(f"LISTEN {channel}".encode())
                 self._changed(None)
                 self._listen(connection)
             self._stop.wait(_RECONNECT_S)
@@ -54,3 +57,46 @@ class Listener:
         while not self._stop.is_set():
             for notice in connection.notifies(timeout=_WAIT_S):
                 self._changed(notice.payload)
+
+
+class Notices:
+    """Calls functions when there is news for them. One listener for all of them, from the first one on. May
+    be used in any thread.
+    """
+
+    def __init__(self, pool: Pool, channels: Sequence[str]) -> None:
+        self._pool = pool
+        self._channels = channels
+        self._wanted: dict[str, list[Callable[[], None]]] = {}
+        self._lock = threading.Lock()
+        self._listener: Listener | None = None
+
+    def add(self, payload: str, on_news: Callable[[], None]) -> None:
+        """Call `on_news`, in a thread, for each notification with this payload, and when some may have been
+        missed.
+        """
+        with self._lock:
+            self._wanted.setdefault(payload, []).append(on_news)
+            if self._listener is None:
+                self._listener = Listener(self._pool, self._tell, channels=self._channels)
+
+    def remove(self, payload: str, on_news: Callable[[], None]) -> None:
+        """Call it no longer. O(functions with this payload)."""
+        with self._lock:
+            wanted = self._wanted.get(payload, [])
+            if on_news in wanted:
+                wanted.remove(on_news)
+            if not wanted:
+                self._wanted.pop(payload, None)
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._listener is not None:
+            self._listener.close()
+
+    def _tell(self, payload: str | None) -> None:
+        with self._lock:
+            wanted = self._wanted.values() if payload is None else (self._wanted.get(payload, ()),)
+            found = [on_news for each in wanted for on_news in each]
+        for on_news in found:
+            on_news()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]
 
 MAX_CONNECTIONS = 7
-"""With the connection that renews the leases, a node has at most eight."""
+"""With those that renew the lease and listen to notifications, a node has at most nine."""
 WAIT_S = 10.0
 """The most seconds to wait until one of the connections is free."""
 PATIENCE_S = 5.0

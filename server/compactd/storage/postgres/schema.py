@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-TABLES = ("sessions", "records", "words", "indexed", "calls")
+TABLES = ("nodes", "sessions", "records", "words", "indexed", "calls")
 """The tables with rows of tenants. Row-level security is forced on each of them."""
 
 
@@ -46,6 +46,13 @@ _FIRST = (
     # Numbers the changes of sessions other than appends. A number is never given twice, so that a follower
     # also notices a session that was deleted and created again.
     "CREATE SEQUENCE compactd.changes",
+    """CREATE TABLE compactd.nodes (
+        tenant text NOT NULL,
+        node text NOT NULL,
+        owner jsonb NOT NULL,
+        lease_until timestamptz NOT NULL,
+        PRIMARY KEY (tenant, node)
+    )""",
     """CREATE TABLE compactd.sessions (
         tenant text NOT NULL,
         session_id text NOT NULL,
@@ -55,9 +62,8 @@ _FIRST = (
         updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         info bytea,
         info_bytes bigint,
-        owner jsonb,
+        node text,
         token text,
-        lease_until timestamptz,
         PRIMARY KEY (tenant, session_id)
     ) WITH (fillfactor = 70)""",
     """CREATE TABLE compactd.records (

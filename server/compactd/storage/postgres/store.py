@@ -14,11 +14,12 @@ from compactd.storage.journal import BatchedJournal
 from compactd.storage.journal_records import as_appended, check_record, scan
 from compactd.storage.migrate import FORMAT, JournalFormat
 from compactd.storage.paths import file_stem
-from compactd.storage.postgres.calls import PostgresCalls
+from compactd.storage.postgres.calls import PostgresCalls, channel_of
 from compactd.storage.postgres.follower import NOT_READ, Lines, PostgresFollower, read_lines, whole_content
 from compactd.storage.postgres.index import PostgresIndex
 from compactd.storage.postgres.keys import key_of, notice_of
-from compactd.storage.postgres.leases import LIVE, UNTIL, Leases, locked_error, new_token
+from compactd.storage.postgres.leases import Leases, live, locked_error, new_token
+from compactd.storage.postgres.notices import Notices
 from compactd.storage.postgres.pool import MAX_CONNECTIONS, PATIENCE_S, Connection, Pool
 from compactd.storage.postgres.schema import FORGET_WORDS, LOCK_WORDS
 from compactd.storage.postgres.writer import CHANNEL, RELEASE, SessionWriter
@@ -32,28 +33,28 @@ _NOT_SAVED = "The list of sessions could not be updated"
 
 # Sent again after a lost connection: then the token is already mine.
 _CREATE = f"""
-INSERT INTO compactd.sessions AS s (tenant, session_id, owner, token, lease_until)
-VALUES (%(tenant)s, %(key)s, %(owner)s::jsonb, %(token)s, {UNTIL})
+INSERT INTO compactd.sessions AS s (tenant, session_id, node, token)
+VALUES (%(tenant)s, %(key)s, %(node)s, %(token)s)
 ON CONFLICT (tenant, session_id) DO UPDATE
-    SET owner = excluded.owner, token = excluded.token, lease_until = excluded.lease_until,
-        changed = nextval('compactd.changes')
-    WHERE s.head = 0 AND (s.token = excluded.token OR s.lease_until IS NULL
-        OR s.lease_until <= clock_timestamp())
+    SET node = excluded.node, token = excluded.token, changed = nextval('compactd.changes')
+    WHERE s.head = 0 AND (s.token = excluded.token OR NOT {live("s")})
 RETURNING 1"""
 _TAKE = f"""
-UPDATE compactd.sessions SET owner = %(owner)s::jsonb, token = %(token)s, lease_until = {UNTIL}
+UPDATE compactd.sessions SET node = %(node)s, token = %(token)s
 WHERE tenant = %(tenant)s AND session_id = %(key)s AND head > 0
-    AND (NOT {LIVE} OR token IS NULL OR token = %(token)s OR (%(again)s AND owner->>'node' = %(node)s))
+    AND (NOT {live()} OR token = %(token)s OR (%(again)s AND node = %(node)s))
 RETURNING head, bytes"""
-_STATE = (
-    f"SELECT head, {LIVE}, owner FROM compactd.sessions WHERE tenant = %(tenant)s AND session_id = %(key)s"
-)
+_STATE = f"""
+SELECT head, {live()}, (SELECT owner FROM compactd.nodes AS n
+    WHERE n.tenant = sessions.tenant AND n.node = sessions.node)
+FROM compactd.sessions WHERE tenant = %(tenant)s AND session_id = %(key)s"""
 _LIST = f"""
-SELECT s.bytes, s.updated_at, {LIVE}, r.record FROM compactd.sessions AS s
+SELECT s.bytes, s.updated_at, {live("s")}, r.record FROM compactd.sessions AS s
 JOIN compactd.records AS r ON r.tenant = s.tenant AND r.session_id = s.session_id AND r.seq = 0
 WHERE s.tenant = %(tenant)s ORDER BY s.updated_at DESC, s.session_id"""
 _DELETE = f"""
-DELETE FROM compactd.sessions WHERE tenant = %(tenant)s AND session_id = %(key)s AND NOT {LIVE} RETURNING 1"""
+DELETE FROM compactd.sessions
+WHERE tenant = %(tenant)s AND session_id = %(key)s AND NOT {live()} RETURNING 1"""
 _DELETE_RECORDS = "DELETE FROM compactd.records WHERE tenant = %(tenant)s AND session_id = %(key)s"
 _SAVE_INFO = """
 UPDATE compactd.sessions SET info = %(info)s, info_bytes = %(size)s
@@ -88,7 +89,8 @@ class PostgresStore:
         self._format = format_
         self._leases = Leases(self.pool)
         self._index = PostgresIndex(self.pool)
-        self._calls = PostgresCalls(self.pool, self._leases.node)
+        self._notices = Notices(self.pool, (CHANNEL, channel_of(self._leases.node)))
+        self._calls = PostgresCalls(self.pool, self._leases.node, self._notices)
         self._workers = ThreadPoolExecutor(MAX_CONNECTIONS, thread_name_prefix="compactd-store")
 
     @property
@@ -105,7 +107,8 @@ class PostgresStore:
         """Create a session and return its open journal. See `Store.create`."""
         check_record(first)
         key, token = key_of(session_id), new_token()
-        named = self._named(key, token=token, owner=self._leases.owner)
+        named = self._named(key, token=token, node=self._leases.node)
+        self._leases.begin()
 
         def insert(connection: Connection) -> None:
             if connection.execute(_CREATE.encode(), named).fetchone() is None:
@@ -125,13 +128,9 @@ class PostgresStore:
         Changes nothing but the lease. If this node has lost track of a lease of its own, it takes it back.
         """
         key, token = key_of(session_id), new_token()
-        named = self._named(
-            key,
-            token=token,
-            owner=self._leases.owner,
-            node=self._leases.node,
-            again=self._leases.reserve(key, token),
-        )
+        self._leases.begin()
+        again = self._leases.reserve(key, token)
+        named = self._named(key, token=token, node=self._leases.node, again=again)
 
         def take(connection: Connection) -> Lines:
             if connection.execute(_TAKE.encode(), named).fetchone() is None:
@@ -151,9 +150,8 @@ class PostgresStore:
             content = whole_content(lines, session_id, self._format)
         except BaseException:
             self._leases.drop(key, token)
-            self.pool.run(
-                _NOT_OPENED, lambda connection: connection.execute(RELEASE, {**named, "mine": [token]})
-            )
+            gone = {**named, "mine": [token], "notice": notice_of(self.pool.tenant, session_id)}
+            self.pool.run(_NOT_OPENED, lambda connection: connection.execute(RELEASE.encode(), gone))
             raise
         head = len(content.records)
         journal = self._journal(session_id, token, durability, head=head, size_bytes=len(lines.data))
@@ -161,7 +159,7 @@ class PostgresStore:
 
     def read(self, session_id: str) -> tuple[PostgresFollower, list[memoryview]]:
         """Return a follower of a stored session, and its records so far. See `Store.read`."""
-        follower = PostgresFollower(self.pool, session_id, key_of(session_id), self._format)
+        follower = PostgresFollower(self.pool, session_id, self._format, self._notices)
         return follower, list(follower.poll().records)
 
     def salvage(self, session_id: str) -> list[bytes]:
@@ -251,7 +249,7 @@ class PostgresStore:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._calls.close()
+        self._notices.close()
         self._leases.close()
         self._workers.shutdown()
         self.pool.close()

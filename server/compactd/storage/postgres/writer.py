@@ -11,7 +11,7 @@ from compactd.protocol.errors import CompactdError
 from compactd.storage.journal_records import encode_record, frame
 from compactd.storage.postgres.failures import PostgresFailure, failure_of, is_unreachable
 from compactd.storage.postgres.keys import message_key
-from compactd.storage.postgres.leases import UNTIL, Leases, new_token
+from compactd.storage.postgres.leases import Leases, new_token
 from compactd.storage.postgres.pool import Attempts, Connection, Pool
 from compactd.storage.postgres.schema import FORGET_WORDS, LOCK_WORDS
 from compactd.storage.protocols import LOST_LEASE, Durability
@@ -24,7 +24,7 @@ CHANNEL = "compactd"
 _APPEND = f"""
 WITH mine AS (
     UPDATE compactd.sessions SET head = head + %(count)s, bytes = bytes + %(bytes)s,
-        updated_at = clock_timestamp(), lease_until = {UNTIL}
+        updated_at = clock_timestamp()
     WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = %(token)s AND head = %(head)s
     RETURNING 1
 ), added AS (
@@ -38,8 +38,8 @@ SELECT pg_notify('{CHANNEL}', %(notice)s), set_config(
     (SELECT count(*) FROM added)
 FROM mine"""
 
-_FENCE = f"""
-UPDATE compactd.sessions SET token = %(new)s, lease_until = {UNTIL}
+_FENCE = """
+UPDATE compactd.sessions SET token = %(new)s
 WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s) RETURNING head"""
 
 _CUT = """
@@ -62,9 +62,12 @@ UPDATE compactd.sessions SET bytes = (
     WHERE tenant = %(tenant)s AND session_id = %(key)s)
 WHERE tenant = %(tenant)s AND session_id = %(key)s RETURNING bytes"""
 
-RELEASE = """
-UPDATE compactd.sessions SET token = NULL, owner = NULL, lease_until = NULL
-WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s)"""
+RELEASE = f"""
+WITH mine AS (
+    UPDATE compactd.sessions SET token = NULL, node = NULL
+    WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s) RETURNING 1
+)
+SELECT pg_notify('{CHANNEL}', %(notice)s) FROM mine"""
 _REMOVE = """
 DELETE FROM compactd.sessions
 WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s) AND head = 0"""
@@ -134,7 +137,8 @@ class SessionWriter:
         with suppress(psycopg.Error, CompactdError), self._pool.connection() as connection:
             if self._in_doubt is not None:
                 self._settle(connection, None)
-            connection.execute(_REMOVE if remove else RELEASE, self._named(mine=self._mine))
+            named = self._named(mine=self._mine, notice=self._notice)
+            connection.execute((_REMOVE if remove else RELEASE).encode(), named)
 
     def _attempt(self, sent: object, work: Callable[[Connection], None]) -> PostgresFailure | None:
         attempts = Attempts(self._pool.patience_s)

@@ -1,0 +1,1 @@
+"""Five daemons on one PostgreSQL database, while nodes, connections and servers fail."""

@@ -1,0 +1,290 @@
+"""Clients that append and compact at every node, while faults happen, and a check of what they were told."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Raw
+
+from tests.faults.fleet.audit import stale_writes
+from tests.faults.fleet.database import Database
+from tests.faults.fleet.node import Gone, Node, Refused
+from tests.faults.fleet.said import Message, Talk, entry_ids, has_compacted
+from tests.support.postgres import Relay
+
+NODES = 5
+LANES = 4
+"""Requests at once at each node."""
+SESSIONS = 6
+"""Sessions at once. Each is open at all nodes."""
+ROUND_APPENDS = 6_000
+"""Acknowledged appends after which all sessions are checked, and others are begun."""
+LEASE_S = 10.0
+_INTERNAL = -32603
+
+Fault = Callable[[], Awaitable[None]]
+
+
+class Fleet:
+    """The nodes, what their clients do and were told, and the faults."""
+
+    def __init__(self, folder: Path, database: Database, seed: int) -> None:
+        self._database = database
+        self._seed = seed
+        self._relays: dict[int, list[Relay]] = {}
+        self.nodes: list[Node] = []
+        for number in range(NODES):
+            url = database.url()
+            if number < 2:  # these two reach the database by a network that may fail
+                url, self._relays[number] = database.relayed()
+            self.nodes.append(Node(number, folder / str(number), (url,)))
+        self.appends = 0
+        self.faults: Counter[str] = Counter()
+        self.told: Counter[str] = Counter()
+        """The errors that clients were told, without their numbers."""
+        self.wrong: list[str] = []
+        self._round = 0
+        self._talks: list[Talk] = []
+        self._is_over = False
+        self._made = 0
+
+    async def run(self, appends: int, until: float) -> None:
+        """Go on until so many appends are acknowledged, or until this time (monotonic seconds)."""
+        for node in self.nodes:
+            await node.start()
+        while self.appends < appends and time.monotonic() < until and not self.wrong:
+            await self._do_round(min(ROUND_APPENDS, appends - self.appends), until)
+        for node in self.nodes:
+            node.kill()
+            await node.ended()
+
+    async def _do_round(self, appends: int, until: float) -> None:
+        self._round += 1
+        dice = random.Random(f"{self._seed} {self._round}")
+        self._talks = [Talk(f"s{self._seed}.{self._round}.{number}") for number in range(SESSIONS)]
+        await asyncio.gather(*(self._open(node) for node in self.nodes))
+        self._is_over = False
+        target = self.appends + appends
+        failing = asyncio.ensure_future(self._fail(random.Random(dice.random())))
+        lanes = [
+            asyncio.ensure_future(self._lane(node, random.Random(dice.random())))
+            for node in self.nodes
+            for _ in range(LANES)
+        ]
+        try:
+            while self.appends < target and time.monotonic() < until:
+                # None of them ends before it is told to, unless it fails.
+                if any(task.done() for task in (failing, *lanes)):
+                    break
+                await asyncio.sleep(0.05)
+            self._is_over = True
+            await asyncio.gather(failing, *lanes)
+        finally:
+            for task in (failing, *lanes):
+                task.cancel()
+        await self._check(dice)
+
+    # --- what clients do --------------------------------------------------------------------------------
+
+    async def _lane(self, node: Node, dice: random.Random) -> None:
+        while not self._is_over:
+            await node.is_ready.wait()
+            talk, kind = dice.choice(self._talks), dice.random()
+            if kind < 0.01:
+                await self._compact(node, talk)
+            else:
+                await self._append(node, talk, dice)
+            if kind > 0.995:
+                await self._look(node, talk)
+
+    async def _append(self, node: Node, talk: Talk, dice: random.Random) -> None:
+        """Append messages. If they have ids, append them again, at any node, until that is acknowledged."""
+        has_ids = dice.random() < 0.7
+        self._made += 1
+        now = time.monotonic()
+        said = [
+            Message(f"{node.number} {self._made} {at} " + "x" * dice.randrange(200), now)
+            for at in range(dice.choice((1, 1, 1, 2, 5)))
+        ]
+        talk.messages += said
+        sent = [
+            {"role": "user", "content": each.text, **({"id": f"m{self._made}.{at}"} if has_ids else {})}
+            for at, each in enumerate(said)
+        ]
+        while True:
+            result = await self._call(node, "session/append", session_id=talk.session, messages=sent)
+            if result is not None:
+                for message, entry_id in zip(said, entry_ids(result), strict=True):
+                    message.entry_id, message.acknowledged_at = entry_id, time.monotonic()
+                talk.acknowledged += 1
+                self.appends += 1
+                return
+            if not has_ids:
+                return  # nobody knows whether it was stored
+            await asyncio.sleep(0.2)
+            node = dice.choice(self.nodes)
+            await node.is_ready.wait()
+
+    async def _compact(self, node: Node, talk: Talk) -> None:
+        result = await self._call(node, "session/compact", session_id=talk.session, keep_recent=500)
+        if result is None:
+            talk.unknown_compactions += 1
+        elif has_compacted(result):
+            talk.compactions += 1
+
+    async def _look(self, node: Node, talk: Talk) -> None:
+        """Check that a node shows what it has answered."""
+        known = [one for one in talk.messages if one.entry_id and one.text.startswith(f"{node.number} ")][-1:]
+        for message in known:
+            start = message.entry_id
+            shown = await self._call(
+                node, "session/history", session_id=talk.session, limit=1, **{"from": start}
+            )
+            if shown is not None and message.text.encode() not in bytes(shown):
+                self.wrong.append(f"{talk.session}: node {node.number} does not show {message.text}")
+
+    async def _call(self, node: Node, method: str, **params: object) -> Raw | None:
+        """Return a request's result. None if it is not known whether it was carried out."""
+        try:
+            return await node.call(method, **params)
+        except Gone:
+            return None
+        except Refused as refused:
+            self.told[f"{method} {refused.code} {_without_numbers(refused.message)}"] += 1
+            if refused.code == _INTERNAL:
+                self.wrong.append(f"{method}: {refused}")
+            return None
+
+    # --- faults -----------------------------------------------------------------------------------------
+
+    async def _fail(self, dice: random.Random) -> None:
+        kinds: Sequence[tuple[str, int, Callable[[random.Random], Awaitable[None]]]] = (
+            ("a node is killed", 6, self._kill),
+            ("a node is ended", 2, self._end),
+            ("a node is frozen", 5, self._freeze),
+            ("connections are cut", 6, self._cut),
+            ("the network hangs", 4, self._hang),
+            (
+                "the server restarts",
+                1,
+                self._restart,
+            ),
+            ("the standby takes over", 1, lambda _: self._database.fail_over()),
+            ("the standby is frozen", 1, lambda dice: self._database.freeze_standby(2 * dice.random())),
+        )
+        under_way: set[asyncio.Future[None]] = set()
+        while not self._is_over:
+            await asyncio.sleep(3 * dice.random())
+            name, _, do = dice.choices(kinds, [weight for _, weight, _ in kinds])[0]
+            is_server = do not in (self._kill, self._end, self._freeze, self._cut, self._hang)
+            if is_server and under_way:
+                await asyncio.wait(under_way)
+            under_way = {one for one in under_way if not one.done() or one.result()}
+            self.faults[name] += 1
+            task = asyncio.ensure_future(do(random.Random(dice.random())))
+            if is_server:
+                await task
+            else:
+                under_way.add(task)
+        for one in under_way:
+            await one
+
+    async def _restart(self, dice: random.Random) -> None:
+        await self._database.restart(dice.choice(("fast", "immediate")))
+
+    async def _kill(self, dice: random.Random) -> None:
+        node = await self._any(dice)
+        node.kill()
+        await node.ended()
+        await self._start(node)
+
+    async def _end(self, dice: random.Random) -> None:
+        node = await self._any(dice)
+        code = await node.end()
+        if code != 0:
+            self.wrong.append(f"node {node.number} ended with {code}")
+        await self._start(node)
+
+    async def _freeze(self, dice: random.Random) -> None:
+        node = await self._any(dice)
+        node.freeze()
+        await asyncio.sleep(_seconds(dice))
+        node.go_on()
+        node.is_ready.set()
+
+    async def _cut(self, dice: random.Random) -> None:
+        node = dice.choice(self.nodes)
+        relays = self._relays.get(node.number)
+        if relays is not None and dice.random() < 0.5:
+            for relay in relays:
+                relay.cut_all()
+        else:
+            with suppress(Exception):  # the server may be restarting
+                await asyncio.to_thread(self._database.cut, node.name)
+
+    async def _hang(self, dice: random.Random) -> None:
+        relays = self._relays[dice.choice(sorted(self._relays))]
+        if relays[0].is_frozen:
+            return
+        for relay in relays:
+            relay.is_frozen = True
+        await asyncio.sleep(_seconds(dice))
+        for relay in relays:
+            relay.is_frozen = False
+
+    async def _any(self, dice: random.Random) -> Node:
+        """Return a node that nothing happens to yet, and take it out of use."""
+        while True:
+            node = dice.choice(self.nodes)
+            if node.is_ready.is_set():
+                node.is_ready.clear()
+                return node
+            await asyncio.sleep(0.1)
+
+    async def _start(self, node: Node) -> None:
+        await node.start()
+        await self._open(node)
+
+    async def _open(self, node: Node) -> None:
+        for talk in self._talks:
+            while True:
+                result = await self._call(
+                    node, "session/start", session_id=talk.session, context_window=200_000
+                )
+                if result is not None:
+                    break
+                await asyncio.sleep(0.2)
+        node.is_ready.set()
+
+    # --- the check --------------------------------------------------------------------------------------
+
+    async def _check(self, dice: random.Random) -> None:
+        for talk in self._talks:
+            at = dice.sample(self.nodes, 2)
+            shown = [await node.call("session/history", session_id=talk.session) for node in at]
+            self.wrong += talk.wrong(shown)
+            self.wrong += await asyncio.to_thread(stale_writes, self._database.sql, talk.session)
+        for node in self.nodes:
+            for talk in self._talks:
+                await self._call(node, "session/close", session_id=talk.session)
+        print(
+            f"round {self._round}: {self.appends:,} appends, {self.faults.total()} faults, "
+            f"{sum(talk.compactions for talk in self._talks)} compactions in this round, "
+            f"{len(self.wrong)} wrong",
+            flush=True,
+        )
+
+
+def _seconds(dice: random.Random) -> float:
+    """Return how long a node is frozen: in one of eight cases longer than a lease."""
+    return LEASE_S + 1 + 3 * dice.random() if dice.random() < 0.125 else 0.1 + 2.5 * dice.random()
+
+
+def _without_numbers(text: str) -> str:
+    return "".join("#" if one.isdigit() else one for one in text)[:160]

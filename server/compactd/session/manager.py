@@ -48,6 +48,9 @@ T = TypeVar("T")
 Trees = Callable[[str], "GitTrees"]
 """A function that takes a session's id and returns the store of that session's snapshots."""
 
+_CREATION_S = 5.0
+"""Seconds in which a session that another process is creating must be there."""
+_CREATION_LOOKS = 100
 VERSION = 1
 """The version of the journal format that new sessions get."""
 
@@ -168,8 +171,11 @@ class Sessions:
             exists = want.persist and await self.world.in_worker(lambda: self.store.exists(session_id))
             if want.read_only and not exists:
                 raise _not_found(session_id)
-            session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
-            resumed = exists
+            if not exists:
+                session = await self._create(session_id, want)
+            resumed = session is None
+            if session is None:
+                session = await self._resume(session_id, want)
         session.is_borrowed = want.is_borrowed and (session.is_borrowed or session_id not in self.open)
         session.queue = queue
         self.open[session_id] = session
@@ -216,7 +222,18 @@ class Sessions:
             if found.pricing is None:
                 self.world.lookup(bare_id(found.model), None)
 
-    async def _create(self, session_id: str, want: Start) -> Session:
+    async def _create(self, session_id: str, want: Start) -> Session | None:
+        """Create a session. Return None if another process has just created it."""
+        try:
+            return await self._create_alone(session_id, want)
+        except (FileExistsError, SessionLocked):
+            for _ in range(_CREATION_LOOKS):
+                if await self.world.in_worker(lambda: self.store.exists(session_id)):
+                    return None
+                await asyncio.sleep(_CREATION_S / _CREATION_LOOKS)
+            raise
+
+    async def _create_alone(self, session_id: str, want: Start) -> Session:
         folder = want.working_dir
         real_dir = None if folder is None else await self.world.in_worker(partial(real_folder, folder))
         first = Opened(

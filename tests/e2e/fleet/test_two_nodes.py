@@ -43,6 +43,31 @@ def test_either_node_may_append(node: Node) -> None:
     one.event("message_appended", entry_id="e10")
 
 
+def test_two_nodes_may_create_a_session_at_once(node: Node, server: Server, database: str) -> None:
+    one, two = node(), node()
+    server.sql(
+        """
+        CREATE FUNCTION compactd.wait() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END $$;
+        CREATE TRIGGER wait BEFORE INSERT ON compactd.records
+            FOR EACH STATEMENT EXECUTE FUNCTION compactd.wait()
+        """,
+        database,
+    )
+    asked = one.ask("session/start", session_id="s")
+    until = time.monotonic() + 10
+    while not server.sql("SELECT 1 FROM compactd.sessions", database):
+        assert time.monotonic() < until
+
+    started = two.call("session/start", session_id="s")
+
+    assert (started["resumed"], started["read_only"]) == (True, False)
+    assert one.result(asked)["resumed"] is False
+    say(two, "one")
+    say(one, "two")
+    assert texts(one) == texts(two) == ["one", "two"]
+
+
 def test_what_a_node_has_answered_it_shows(node: Node) -> None:
     one, two = node(), node()
     one.call("session/start", session_id="s")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Raw
 
+from compactd.protocol.errors import SessionBusy
 from tests.faults.fleet.audit import stale_writes
 from tests.faults.fleet.database import Database
 from tests.faults.fleet.node import Gone, Node, Refused
@@ -26,6 +27,8 @@ SESSIONS = 6
 ROUND_APPENDS = 6_000
 """Acknowledged appends after which all sessions are checked, and others are begun."""
 LEASE_S = 10.0
+SETTLED_S = 10.0
+"""Seconds after which all nodes must show what was acknowledged."""
 _INTERNAL = -32603
 
 Fault = Callable[[], Awaitable[None]]
@@ -132,11 +135,15 @@ class Fleet:
             await node.is_ready.wait()
 
     async def _compact(self, node: Node, talk: Talk) -> None:
-        result = await self._call(node, "session/compact", session_id=talk.session, keep_recent=500)
-        if result is None:
+        try:
+            result = await node.call("session/compact", session_id=talk.session, keep_recent=500)
+        except Gone:
             talk.unknown_compactions += 1
-        elif has_compacted(result):
-            talk.compactions += 1
+        except Refused as refused:
+            self._note("session/compact", refused)
+            talk.unknown_compactions += refused.code != SessionBusy.code
+        else:
+            talk.compactions += has_compacted(result)
 
     async def _look(self, node: Node, talk: Talk) -> None:
         """Check that a node shows what it has answered."""
@@ -156,10 +163,13 @@ class Fleet:
         except Gone:
             return None
         except Refused as refused:
-            self.told[f"{method} {refused.code} {_without_numbers(refused.message)}"] += 1
-            if refused.code == _INTERNAL:
-                self.wrong.append(f"{method}: {refused}")
+            self._note(method, refused)
             return None
+
+    def _note(self, method: str, refused: Refused) -> None:
+        self.told[f"{method} {refused.code} {_without_numbers(refused.message)}"] += 1
+        if refused.code == _INTERNAL:
+            self.wrong.append(f"{method}: {refused}")
 
     # --- faults -----------------------------------------------------------------------------------------
 
@@ -267,8 +277,7 @@ class Fleet:
     async def _check(self, dice: random.Random) -> None:
         for talk in self._talks:
             at = dice.sample(self.nodes, 2)
-            shown = [await node.call("session/history", session_id=talk.session) for node in at]
-            self.wrong += talk.wrong(shown)
+            self.wrong += await self._settled(talk, at)
             self.wrong += await asyncio.to_thread(stale_writes, self._database.sql, talk.session)
         for node in self.nodes:
             for talk in self._talks:
@@ -279,6 +288,16 @@ class Fleet:
             f"{len(self.wrong)} wrong",
             flush=True,
         )
+
+    async def _settled(self, talk: Talk, nodes: Sequence[Node]) -> list[str]:
+        """Return what is wrong with a session, when the nodes have had time to read what others wrote."""
+        until = time.monotonic() + SETTLED_S
+        while True:
+            shown = [await node.call("session/history", session_id=talk.session) for node in nodes]
+            wrong = talk.wrong(shown)
+            if not wrong or time.monotonic() > until:
+                return wrong
+            await asyncio.sleep(0.2)
 
 
 def _seconds(dice: random.Random) -> float:

@@ -34,8 +34,8 @@ Gemini CLI whose program no longer exists, and writes the path of this compactd 
 
 `--where` reads a text from standard input, never from the command line, and lists
 every file, session and message that contains it: journals, search index, hook data,
-snapshots, and the exports and transcripts that compactd knows of. It never prints the
-text itself.
+snapshots, and the exports and transcripts that compactd knows of; and the rows of the
+database, if COMPACTD_STORE names one. It never prints the text itself.
 
 {SUPPORTED_FILES_HINT}
 """

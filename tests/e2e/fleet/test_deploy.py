@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,7 +48,9 @@ def test_the_role_the_tables_and_a_node_are_set_up_as_the_files_say(server: Serv
         )
         assert done.returncode in (0, 3), done.stderr
 
-    node = {"COMPACTD_STORE": server.url("agents", "agents"), "XDG_RUNTIME_DIR": str(tmp_path)}
+    # The path of a socket has at most 107 bytes.
+    runtime = tempfile.mkdtemp(prefix="c", dir="/tmp")
+    node = {"COMPACTD_STORE": server.url("agents", "agents"), "XDG_RUNTIME_DIR": runtime}
     program, *listen = json.loads(serve[1])
     assert program == "compactd"
     compactd = (sys.executable, "-m", "compactd")
@@ -58,4 +62,5 @@ def test_the_role_the_tables_and_a_node_are_set_up_as_the_files_say(server: Serv
         client.call("session/append", session_id="s", messages=[{"role": "user", "content": "Hello."}])
         assert client.call("session/context", session_id="s")["messages"]
     assert server.sql("SELECT count(*) FROM compactd.records", "agents") != [(0,)]
+    shutil.rmtree(runtime)
     server.drop("agents")

@@ -63,8 +63,8 @@ def test_two_nodes_may_create_a_session_at_once(node: Node, server: Server, data
 
     assert (started["resumed"], started["read_only"]) == (True, False)
     assert one.result(asked)["resumed"] is False
-    say(two, "one")
-    say(one, "two")
+    say(one, "one")
+    say(two, "two")
     assert texts(one) == texts(two) == ["one", "two"]
 
 

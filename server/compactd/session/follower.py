@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
@@ -23,7 +24,7 @@ from compactd.core.history.entries import (
     Queued,
     SettingsSet,
 )
-from compactd.protocol.errors import CompactdError, SessionCorrupt, SessionNotFound
+from compactd.protocol.errors import CompactdError, SessionCorrupt, SessionNotFound, StorageFailed
 from compactd.protocol.messages import (
     CompactionEnd,
     CompactionResult,
@@ -45,12 +46,15 @@ FOLLOW_S = 0.3
 (docs/dev/contract.md)."""
 NEWS_S = 0.1
 """If a store reports changes, the least number of seconds between two reads."""
+FAILED_S = 1.0
+"""Seconds after a failed read until the next one."""
 LOOK_S = 5.0
 """If a store reports changes, seconds without any after which the session is read. So it is noticed that the
 process that writes it is gone.
 """
 
 _decode = msgspec.json.Decoder(Entry).decode
+_log = logging.getLogger("compactd.session")
 
 
 def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
@@ -150,6 +154,11 @@ class SessionFollower:
                 self._follower.close()
                 self._deleted()
                 return
+            except StorageFailed as error:
+                # The next look may succeed, and then finds what this one has missed.
+                _log.warning("session %s could not be read: %s", session.id, error.message)
+                self._news.set()
+                await asyncio.sleep(FAILED_S)
             except CompactdError as error:
                 # The file was damaged. The entries read so far stay readable in this process.
                 session.host.notice(

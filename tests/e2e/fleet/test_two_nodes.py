@@ -253,3 +253,20 @@ def test_a_message_without_an_id_is_not_sent_twice(node: Node, server: Server, d
     assert refused.code == 1005
     assert "perhaps after it carried the request out" in refused.message
     assert texts(two) == ["once"]
+
+
+def test_a_node_that_could_not_read_for_a_time_goes_on(node: Node, server: Server, database: str) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    server.sql("REVOKE SELECT ON compactd.records FROM daemon", database)
+    say(one, "one")
+    until = time.monotonic() + 20
+    while "could not be read" not in two.log():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+    server.sql("GRANT SELECT ON compactd.records TO daemon", database)
+
+    two.event("message_appended")
+    assert texts(two) == ["one"]

@@ -23,7 +23,7 @@ from compactd.daemon.fleet.route import Passenger, Route
 from compactd.daemon.rpc.outgoing import INTERNAL_ERROR, AnsweredWithError, ErrorObject, error_object
 from compactd.daemon.rpc.params import ParamsReader
 from compactd.daemon.rpc.request import Reply, Request
-from compactd.protocol.errors import StorageFailed
+from compactd.protocol.errors import SessionNotFound, StorageFailed
 from compactd.protocol.messages import encode
 from compactd.protocol.methods import Method
 from compactd.session.host import ClientFailed, ClientRef, acting
@@ -124,6 +124,10 @@ class Forwarder:
                 return await _awaited(work())
             except StorageFailed as failed:
                 if failed.data.get("reason") != LOST_LEASE or not is_repeatable(method, params):
+                    raise
+            except SessionNotFound:
+                # The request waited while this daemon lost the session, so it changed nothing.
+                if self._host.sessions.open.get(session.id) in (None, session):
                     raise
             await self._host.sessions.start(Start(session_id=session.id))
             session = self._host.sessions.get(session.id)

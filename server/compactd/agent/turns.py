@@ -69,7 +69,7 @@ async def begin(session: Session, progress: Progress | None = None) -> TurnPrepa
     if session.snapshots is not None:
         await session.snapshots.take(session, "begin")
     session.note_sent_epoch(session.state.epoch)
-    session.turn_sizes.append(session.budget_status().used)
+    session.note_turn_size()
     most = session.budget_status().budget.max_output.value
     return TurnPreparation(decision=decision, compaction=done, pruned=pruned, max_output_tokens=most)
 

@@ -36,6 +36,11 @@ MAX_READ_AHEAD_CHARS = 100_000_000
 """The maximum number of code points that are read ahead, in all sessions together. Further messages are
 read during the compaction."""
 
+LEAST_TOKENS = 2_000
+"""A session with a smaller context is not read ahead: a compaction reads it in a few milliseconds, and what
+was read takes memory in each of thousands of idle sessions.
+"""
+
 RELEASE_AFTER_CHARS = 1_000_000
 """How many code points must be read before free memory is returned to the system. It is returned when nothing
 is left to read."""
@@ -55,11 +60,17 @@ class IdleAnalyzer:
     """The background reader of all sessions of this process. It extracts the facts of appended messages."""
 
     def __init__(
-        self, sessions: Mapping[str, Session], in_worker: InWorker, *, quiet_s: float = QUIET_S
+        self,
+        sessions: Mapping[str, Session],
+        in_worker: InWorker,
+        *,
+        quiet_s: float = QUIET_S,
+        least_tokens: int = LEAST_TOKENS,
     ) -> None:
         self._sessions = sessions
         self._in_worker = in_worker
         self._quiet_s = quiet_s
+        self._least_tokens = least_tokens
         self._cooler = DecodedMessageCache(sessions)
         self._asked_at = 0.0
         self._grown: dict[str, _ReadState] = {}
@@ -128,7 +139,7 @@ class IdleAnalyzer:
         learnt = 0
         for session_id, reading in tuple(self._grown.items()):
             session = self._sessions.get(session_id)
-            if session is None or session.is_closed:
+            if session is None or session.is_closed or session.budget_status().used < self._least_tokens:
                 del self._grown[session_id]
                 continue
             learnt += 0 if session.facts is None else session.facts.size

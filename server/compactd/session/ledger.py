@@ -6,7 +6,6 @@ is asked, so it costs O(new requests).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -60,7 +59,7 @@ class SessionLedger:
         self._log: UsageLog | None = None
         self._done = 0
         self._models: dict[tuple[str | None, str | None], ModelPrices] = {}
-        self._outputs: deque[int] = deque(maxlen=MAX_OUTPUTS)
+        self._outputs: list[int] = []
         self._chains: dict[str, Ledger] = {}
         """The requests of each sub-agent. Each has a cache of its own."""
         self._unexamined = 0
@@ -103,6 +102,7 @@ class SessionLedger:
             return
         if item.report.is_base and item.report.reported_output:
             self._outputs.append(usage.output_tokens)
+            del self._outputs[:-MAX_OUTPUTS]
         if known.rules is not None and context_size(usage) >= known.rules.minimum_tokens:
             if usage.cache_read_tokens or usage.cache_write_tokens:
                 self._uncached = None

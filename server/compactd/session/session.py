@@ -11,7 +11,6 @@ At most one compaction runs per session (`session/slot.py`, `compaction/run.py`)
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -236,7 +235,7 @@ class Session:
         self.asked_ahead: int | None = None
         """How many compactions were begun when a model was last asked for a summary ahead of time; None if
         none was. Between two compactions, a model is asked ahead of time at most once."""
-        self.turn_sizes: deque[int] = deque(maxlen=MAX_TURN_SIZES)
+        self.turn_sizes: list[int] = []
         """The tokens of the context at the beginnings of the last turns in this process, oldest first. Empty
         if no turn has begun with `turn/begin` or in the daemon's own loop."""
         self.facts: FactCache | None = None
@@ -458,6 +457,11 @@ class Session:
                 at=self.host.now(),
             )
         )
+
+    def note_turn_size(self) -> None:
+        """Note the tokens of the context as the size at the beginning of a turn."""
+        self.turn_sizes.append(self.budget_status().used)
+        del self.turn_sizes[:-MAX_TURN_SIZES]
 
     def count_message(self, message: Message) -> int:
         """Return the number of tokens of one message, by this session's token counter. O(message)."""

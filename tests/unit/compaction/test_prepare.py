@@ -647,7 +647,7 @@ def test_the_idle_daemon_prepares_it(life: Life) -> None:
         read()
 
     async def idle() -> None:
-        reader = IdleAnalyzer({"s": session}, at_once, quiet_s=0.0)
+        reader = IdleAnalyzer({"s": session}, at_once, quiet_s=0.0, least_tokens=0)
         reader.note_request(METHODS["session/append"], "s")
         await reader.wait_idle()
 

@@ -69,7 +69,7 @@ def learnt(of: Session) -> int:
 
 
 async def read_ahead(of: Session, *, named: str = "s") -> None:
-    learner = IdleAnalyzer({"s": of}, at_once, quiet_s=0.0)
+    learner = IdleAnalyzer({"s": of}, at_once, quiet_s=0.0, least_tokens=0)
     learner.note_request(METHODS["session/append"], named)
     await learner.wait_idle()
 
@@ -123,7 +123,7 @@ def test_what_another_method_asks_for_begins_no_reading() -> None:
     append(one, work(3))
 
     async def asked() -> None:
-        learner = IdleAnalyzer({"s": one}, at_once, quiet_s=0.0)
+        learner = IdleAnalyzer({"s": one}, at_once, quiet_s=0.0, least_tokens=0)
         learner.note_request(METHODS["session/context"], "s")
         await learner.wait_idle()
 
@@ -137,7 +137,7 @@ def test_facts_that_were_thrown_away_are_learnt_again() -> None:
     append(one, work(3))
 
     async def twice() -> None:
-        learner = IdleAnalyzer({"s": one}, at_once, quiet_s=0.0)
+        learner = IdleAnalyzer({"s": one}, at_once, quiet_s=0.0, least_tokens=0)
         learner.note_request(METHODS["session/append"], "s")
         await learner.wait_idle()
         one.drop_facts()
@@ -159,7 +159,7 @@ def test_a_long_session_is_read_in_slices_that_end_soon() -> None:
         slices.append(learnt(one))
 
     async def run() -> None:
-        learner = IdleAnalyzer({"s": one}, counted, quiet_s=0.0)
+        learner = IdleAnalyzer({"s": one}, counted, quiet_s=0.0, least_tokens=0)
         learner.note_request(METHODS["session/append"], "s")
         await learner.wait_idle()
 
@@ -201,7 +201,7 @@ def test_a_learner_that_is_stopped_reads_no_more() -> None:
     append(one, work(3))
 
     async def run() -> None:
-        learner = IdleAnalyzer({"s": one}, at_once)
+        learner = IdleAnalyzer({"s": one}, at_once, least_tokens=0)
         learner.note_request(METHODS["session/append"], "s")
         await learner.stop()
 

@@ -17,6 +17,8 @@ ROUNDS = 5
 SESSIONS = 8
 AT_ONCE = 64
 """Requests at once, of all sessions, in the comparison of rates."""
+TOGETHER = (1, 2, 4)
+"""Messages in each append."""
 SECONDS = 5.0
 TEXT = "What does the file say? " * 12
 """A message of 288 characters."""
@@ -43,9 +45,11 @@ def appends(server: Server, folder: Path) -> list[Row]:
                 for name, do in ways.items():
                     took = [_ms(do) for _ in range(APPENDS // ROUNDS)]
                     times[name] += took if run else []
-        rate, plain = [], []
+        rates: dict[int, list[float]] = {count: [] for count in TOGETHER}
+        plain = []
         for _ in range(2):
-            rate.append(_rate(writer))
+            for count, found in rates.items():
+                found.append(count * _rate(writer, count))
             plain.append(_plain_rate(server.url(database)))
     ms = {name: median(values) for name, values in times.items()}
     beside = {"INSERT": ms["INSERT"]}
@@ -59,12 +63,15 @@ def appends(server: Server, folder: Path) -> list[Row]:
             target=Target(most=3),
         ),
         Row(what="append at another node, p50", value=ms["other"], unit="ms", beside=beside, to="INSERT"),
-        Row(
-            what=f"appends a second, {AT_ONCE} requests at once to {SESSIONS} sessions",
-            value=max(rate),
-            unit="/s",
-            beside={"INSERT, one connection": max(plain)},
-            to="INSERT, one connection",
+        *(
+            Row(
+                what=f"messages a second, {count} in each append, {AT_ONCE} appends at once",
+                value=max(found),
+                unit="/s",
+                beside={"INSERT, one connection": max(plain)},
+                to="INSERT, one connection",
+            )
+            for count, found in rates.items()
         ),
     ]
 
@@ -74,12 +81,12 @@ def _env(folder: Path, url: str) -> dict[str, str]:
     return {**environment(folder, folder / "home"), "COMPACTD_STORE": url}
 
 
-def _message(session: str) -> dict[str, object]:
-    return {"session_id": session, "messages": [{"role": "user", "content": TEXT}]}
+def _messages(session: str, count: int = 1) -> dict[str, object]:
+    return {"session_id": session, "messages": [{"role": "user", "content": TEXT}] * count}
 
 
 def _append(peer: Peer) -> None:
-    peer.call("session/append", _message(SESSION))
+    peer.call("session/append", _messages(SESSION))
 
 
 def _insert(connection: psycopg.Connection[tuple[object, ...]]) -> None:
@@ -92,7 +99,7 @@ def _ms(do: Callable[[], object]) -> float:
     return 1_000 * (perf_counter() - began)
 
 
-def _rate(peer: Peer) -> float:
+def _rate(peer: Peer, count: int) -> float:
     """Return the answers a second to appends, of which so many are always under way."""
     names = [f"s{number}" for number in range(SESSIONS)]
     for name in names:
@@ -101,7 +108,7 @@ def _rate(peer: Peer) -> float:
     began = perf_counter()
     while perf_counter() - began < SECONDS or answered < asked:
         while asked - answered < AT_ONCE and perf_counter() - began < SECONDS:
-            peer.ask("session/append", _message(names[asked % SESSIONS]))
+            peer.ask("session/append", _messages(names[asked % SESSIONS], count))
             asked += 1
         if peer.receive().method is None:
             answered += 1

@@ -12,6 +12,8 @@ from tests.support.postgres import Server
 SESSIONS = 10_000
 AT_ONCE = 64
 IDLE_S = 20.0
+SETTLED_S = 10.0
+"""Seconds until the server has counted its transactions and the node has ended what it does later."""
 
 
 def many(server: Server, folder: Path) -> list[Row]:
@@ -23,6 +25,7 @@ def many(server: Server, folder: Path) -> list[Row]:
         empty = _memory_mb(peer)
         _do(peer, "session/start", {})
         _do(peer, "session/append", {"messages": [{"role": "user", "content": "What does the file say?"}]})
+        time.sleep(SETTLED_S)
         full, busy_s = _memory_mb(peer), _cpu_s(peer)
         statements = _statements(server, database)
         time.sleep(IDLE_S)

@@ -157,6 +157,7 @@ class Sessions:
         resumed = was_open = session is not None
         was_followed = session is not None and session.journal is None
         if session is not None and (session.journal is None or session.journal.is_broken):
+            session.is_reopened = True
             with suppress(StorageFailed):  # what could not be stored was reported
                 await self._close_journal(session)
             session, was_open = None, False

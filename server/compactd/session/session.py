@@ -263,6 +263,8 @@ class Session:
         self.touched_at = world.now()
         self.persistent = persistent
         """False if the session is kept only in memory."""
+        self.is_reopened = False
+        """True if this process has opened the session again: this object is closed, another one is open."""
         self.is_closed = False
         self._is_silent = False
         """True once `session_closed` was sent."""

@@ -23,7 +23,7 @@ from compactd.daemon.fleet.route import Passenger, Route
 from compactd.daemon.rpc.outgoing import INTERNAL_ERROR, AnsweredWithError, ErrorObject, error_object
 from compactd.daemon.rpc.params import ParamsReader
 from compactd.daemon.rpc.request import Reply, Request
-from compactd.protocol.errors import SessionNotFound, StorageFailed
+from compactd.protocol.errors import SessionLocked, SessionNotFound, StorageFailed
 from compactd.protocol.messages import encode
 from compactd.protocol.methods import Method
 from compactd.session.host import ClientFailed, ClientRef, acting
@@ -125,9 +125,10 @@ class Forwarder:
             except StorageFailed as failed:
                 if failed.data.get("reason") != LOST_LEASE or not is_repeatable(method, params):
                     raise
-            except SessionNotFound:
-                # The request waited while this daemon lost the session, so it changed nothing.
-                if self._host.sessions.open.get(session.id) in (None, session):
+            except (SessionNotFound, SessionLocked):
+                # If the request waited while this daemon lost the session, it changed nothing.
+                current = self._host.sessions.open.get(session.id)
+                if not (session.is_reopened or (current is not None and current.is_forwarded)):
                     raise
             await self._host.sessions.start(Start(session_id=session.id))
             session = self._host.sessions.get(session.id)

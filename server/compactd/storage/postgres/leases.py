@@ -13,6 +13,7 @@ import secrets
 import socket
 import threading
 from contextlib import suppress
+from typing import LiteralString
 
 import psycopg
 
@@ -35,7 +36,7 @@ WHERE tenant = %(tenant)s AND lease_until < clock_timestamp() - interval '{FORGE
 _LEAVE = "DELETE FROM compactd.nodes WHERE tenant = %(tenant)s AND node = %(node)s"
 
 
-def live(sessions: str = "sessions") -> str:
+def live(sessions: LiteralString = "sessions") -> LiteralString:
     """Return the SQL that is true if a node has a session open for writing and its lease has not ended.
     `sessions`: the name of the table in that statement.
     """

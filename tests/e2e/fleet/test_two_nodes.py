@@ -43,6 +43,16 @@ def test_either_node_may_append(node: Node) -> None:
     one.event("message_appended", entry_id="e10")
 
 
+def test_a_node_is_notified_of_a_commit(node: Node) -> None:
+    one, two = node(), node()
+    one.call("session/start", session_id="s")
+    two.call("session/start", session_id="s")
+    for number in range(3):
+        say(one, str(number))
+        # Without notifications, it reads every 5 seconds.
+        two.event("message_appended", patience_s=4, entry_id=f"e{number + 1}")
+
+
 def test_two_nodes_may_create_a_session_at_once(node: Node, server: Server, database: str) -> None:
     one, two = node(), node()
     server.sql(

@@ -12,22 +12,12 @@ from msgspec import Raw, Struct
 
 from compactd.client.events import Params
 from compactd.client.frames import Json, json_object
-from compactd.protocol.methods import METHODS
+from compactd.protocol.methods import FORMATS_WITH_IDS, ID_FIELDS, METHODS
 
 MAX_RESTARTS = 3
 RESTART_WINDOW_S = 60.0
 """The period, in seconds, in which the daemon is restarted at most `MAX_RESTARTS` times. After so many
 failures, another restart would not help.
-"""
-
-FORMATS_WITH_IDS = (None, "neutral")
-"""Values of the param `format` for which a message may have an id: compactd's neutral format, which is also
-the default (None).
-"""
-
-ID_FIELDS = {"session/start": "session_id", "session/reduce": "call_id"}
-"""By method, the param by which the daemon recognises a request that is sent again. For other methods, it is
-the ids of the messages.
 """
 
 _KEPT_ON_RESUME = ("client", "durability", "compaction", "reduce")

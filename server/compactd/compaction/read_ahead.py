@@ -37,8 +37,8 @@ MAX_READ_AHEAD_CHARS = 100_000_000
 read during the compaction."""
 
 LEAST_TOKENS = 2_000
-"""A session with a smaller context is not read ahead: a compaction reads it in a few milliseconds, and what
-was read takes memory in each of thousands of idle sessions.
+"""A session with a smaller context is not read ahead while it is far from its threshold: a compaction reads
+it in a few milliseconds, and what was read takes memory in each of thousands of idle sessions.
 """
 
 RELEASE_AFTER_CHARS = 1_000_000
@@ -139,7 +139,7 @@ class IdleAnalyzer:
         learnt = 0
         for session_id, reading in tuple(self._grown.items()):
             session = self._sessions.get(session_id)
-            if session is None or session.is_closed or session.budget_status().used < self._least_tokens:
+            if session is None or session.is_closed or self._is_small(session):
                 del self._grown[session_id]
                 continue
             learnt += 0 if session.facts is None else session.facts.size
@@ -147,6 +147,11 @@ class IdleAnalyzer:
             if learnt < MAX_READ_AHEAD_CHARS and session.operation is None and reading.is_behind(session):
                 return session, reading
         return None
+
+    def _is_small(self, session: Session) -> bool:
+        status = session.budget_status()
+        is_far = status.threshold is None or status.compared < status.threshold / 2
+        return status.used < self._least_tokens and is_far
 
     def _next_wanted(self) -> Session | None:
         """Return a session whose next compaction should be prepared now; None if there is none."""

@@ -35,6 +35,15 @@ differently. `with_ids`: yes if the client gave the ids of the new session, mess
 daemon then recognises; otherwise no.
 """
 
+FORMATS_WITH_IDS = (None, "neutral")
+"""Values of the param `format` for which a message may have an id: compactd's neutral format, which is also
+the default (None).
+"""
+ID_FIELDS = {"session/start": "session_id", "session/reduce": "call_id"}
+"""By method, the param by which the daemon recognises a request that is sent again. For other methods, it is
+the ids of the messages.
+"""
+
 
 class Method(Struct, frozen=True, kw_only=True):
     """One method of the protocol: all that the daemon, its clients and the documents know about it."""

@@ -145,18 +145,22 @@ class SessionFollower:
     async def _run(self) -> None:
         session = self._session
         acting.set(None)  # the changes are another process's
+        is_failing = False
         while True:
             await self._wait()
             try:
                 async with self._reading:
                     await self._read_on()
+                is_failing = False
             except SessionNotFound:
                 self._follower.close()
                 self._deleted()
                 return
             except StorageFailed as error:
                 # The next look may succeed, and then finds what this one has missed.
-                _log.warning("session %s could not be read: %s", session.id, error.message)
+                if not is_failing:
+                    _log.warning("session %s could not be read: %s", session.id, error.message)
+                is_failing = True
                 self._news.set()
                 await asyncio.sleep(FAILED_S)
             except CompactdError as error:

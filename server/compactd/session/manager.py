@@ -299,7 +299,11 @@ class Sessions:
                 else:
                     return journal, None, False, records
             follower, records = self.store.read(session_id)
-            return None, follower, follower.is_owned(), records
+            try:
+                is_owned = follower.is_owned()
+            except OSError:  # the follower looks again
+                is_owned = bool(owner)
+            return None, follower, is_owned, records
 
         journal, follower, is_owned, records = await self.world.in_worker(read)
 

@@ -29,6 +29,14 @@ def say(node: Daemon, text: str, **more: object) -> dict[str, object]:
     return node.call("session/append", session_id="s", messages=[message])
 
 
+def two_nodes(node: Node) -> tuple[Daemon, Daemon]:
+    """Start two nodes with one session. The first one writes it."""
+    one, two = node(), node()
+    for each in (one, two):
+        each.call("session/start", session_id="s")
+    return one, two
+
+
 def test_either_node_may_append(node: Node) -> None:
     one, two = node(), node()
     for each in (one, two):
@@ -44,9 +52,7 @@ def test_either_node_may_append(node: Node) -> None:
 
 
 def test_a_node_is_notified_of_a_commit(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     for number in range(3):
         say(one, str(number))
         # Without notifications, it reads every 5 seconds.
@@ -79,18 +85,14 @@ def test_two_nodes_may_create_a_session_at_once(node: Node, server: Server, data
 
 
 def test_what_a_node_has_answered_it_shows(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    _, two = two_nodes(node)
     for number in range(20):
         assert say(two, str(number))["entry_ids"] == [f"e{number + 1}"]
         assert texts(two)[-1] == str(number)
 
 
 def test_a_node_goes_on_when_the_writer_has_closed_the_session(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     say(two, "one")
     one.call("session/close", session_id="s")
     say(two, "two")
@@ -101,9 +103,7 @@ def test_a_node_goes_on_when_the_writer_has_closed_the_session(node: Node) -> No
 
 
 def test_a_node_goes_on_when_the_writer_is_killed(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     say(one, "one", id="m1")
     one.kill()
     started = time.monotonic()
@@ -113,9 +113,7 @@ def test_a_node_goes_on_when_the_writer_is_killed(node: Node) -> None:
 
 
 def test_a_node_that_was_frozen_follows_the_one_that_took_the_session_over(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     say(one, "one", id="m1")
     one.process.send_signal(signal.SIGSTOP)
     say(two, "two", id="m2")
@@ -171,6 +169,23 @@ def test_a_request_that_comes_while_the_writer_closes_the_session_is_carried_out
         two.call("session/close", session_id="s")
 
 
+def test_a_request_that_is_cancelled_is_cancelled_at_the_writer(node: Node) -> None:
+    with Loopback() as provider:
+        env = environment("anthropic", provider.base_url)
+        one, two = node(env), node(env)
+        for each in (one, two):
+            each.call("session/start", session_id="s", model=MODELS["anthropic"])
+        one.call("session/append", session_id="s", messages=[user(400) for _ in range(60)])
+        provider.play(Stall("A summary"))
+        compacting = two.ask("session/compact", session_id="s", keep_recent=2_000, model=MODELS["anthropic"])
+        one.event("compaction_start")
+
+        two.notify("$/cancelRequest", id=compacting)
+
+        assert two.refused(compacting).code == -32800
+        assert one.event("compaction_end").value["params"]["status"] == "cancelled"
+
+
 def test_a_hook_is_asked_of_its_client_whichever_node_asks_to_compact(node: Node) -> None:
     one, two = node(), node()
     one.call("session/start", session_id="s", client={"name": "one", "compaction_hook": True})
@@ -203,17 +218,13 @@ def test_a_prompt_of_a_node_that_was_killed_is_stopped(node: Node) -> None:
 
 
 def test_an_error_of_the_writer_reaches_the_client(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    _, two = two_nodes(node)
     assert two.refusal("session/undo", session_id="s").code == 1011
     assert two.refusal("session/pin", session_id="s", entry_ids=["e7"]).code == -32602
 
 
 def test_requests_that_are_sent_at_once_keep_their_order(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     said = [str(number) for number in range(200)]
 
     asked = [
@@ -227,9 +238,7 @@ def test_requests_that_are_sent_at_once_keep_their_order(node: Node) -> None:
 
 
 def test_requests_keep_their_order_when_the_writer_is_killed(node: Node) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     one.process.send_signal(signal.SIGSTOP)
     messages = [{"role": "user", "content": str(number), "id": f"m{number}"} for number in range(50)]
 
@@ -242,9 +251,7 @@ def test_requests_keep_their_order_when_the_writer_is_killed(node: Node) -> None
 
 
 def test_a_message_without_an_id_is_not_sent_twice(node: Node, server: Server, database: str) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     # The writer carries the request out, and dies before it answers.
     server.sql(
         """
@@ -265,10 +272,35 @@ def test_a_message_without_an_id_is_not_sent_twice(node: Node, server: Server, d
     assert texts(two) == ["once"]
 
 
+def test_a_call_of_another_version_is_refused(node: Node, server: Server, database: str) -> None:
+    _, two = two_nodes(node)
+    server.sql(
+        """
+        CREATE FUNCTION compactd.change() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN NEW.body = '{"type":"unheard_of","session_id":"s"}'; RETURN NEW; END $$;
+        CREATE TRIGGER change BEFORE INSERT ON compactd.calls
+            FOR EACH ROW EXECUTE FUNCTION compactd.change()
+        """,
+        database,
+    )
+    refused = two.refusal("session/append", session_id="s", messages=[user(10)])
+    assert "Run the same version on all nodes" in refused.message
+    server.sql(
+        """
+        DROP TRIGGER change ON compactd.calls;
+        CREATE OR REPLACE FUNCTION compactd.change() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN NEW.answer = '{"result":{},"records":"many"}'; RETURN NEW; END $$;
+        CREATE TRIGGER change BEFORE UPDATE OF answer ON compactd.calls
+            FOR EACH ROW EXECUTE FUNCTION compactd.change()
+        """,
+        database,
+    )
+    refused = two.refusal("session/append", session_id="s", messages=[user(10)])
+    assert "its answer cannot be read" in refused.message
+
+
 def test_a_node_that_could_not_read_for_a_time_goes_on(node: Node, server: Server, database: str) -> None:
-    one, two = node(), node()
-    one.call("session/start", session_id="s")
-    two.call("session/start", session_id="s")
+    one, two = two_nodes(node)
     server.sql("REVOKE SELECT ON compactd.records FROM daemon", database)
     say(one, "one")
     until = time.monotonic() + 20

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Raw
 
@@ -31,7 +32,15 @@ SETTLED_S = 10.0
 """Seconds after which all nodes must show what was acknowledged."""
 _INTERNAL = -32603
 
-Fault = Callable[[], Awaitable[None]]
+
+class Fault(NamedTuple):
+    """Something that goes wrong now and then."""
+
+    name: str
+    weight: int
+    do: Callable[[random.Random], Awaitable[None]]
+    is_of_server: bool = False
+    """Whether no other fault is under way meanwhile."""
 
 
 class Fleet:
@@ -125,7 +134,6 @@ class Fleet:
             if result is not None:
                 for message, entry_id in zip(said, entry_ids(result), strict=True):
                     message.entry_id, message.acknowledged_at = entry_id, time.monotonic()
-                talk.acknowledged += 1
                 self.appends += 1
                 return
             if not has_ids:
@@ -174,36 +182,40 @@ class Fleet:
     # --- faults -----------------------------------------------------------------------------------------
 
     async def _fail(self, dice: random.Random) -> None:
-        kinds: Sequence[tuple[str, int, Callable[[random.Random], Awaitable[None]]]] = (
-            ("a node is killed", 6, self._kill),
-            ("a node is ended", 2, self._end),
-            ("a node is frozen", 5, self._freeze),
-            ("connections are cut", 6, self._cut),
-            ("the network hangs", 4, self._hang),
-            (
-                "the server restarts",
-                1,
-                self._restart,
-            ),
-            ("the standby takes over", 1, lambda _: self._database.fail_over()),
-            ("the standby is frozen", 1, lambda dice: self._database.freeze_standby(2 * dice.random())),
-        )
-        under_way: set[asyncio.Future[None]] = set()
+        """Do one fault after the other. Faults of nodes overlap; those of the server wait for them."""
+        faults = self._faults()
+        weights = [fault.weight for fault in faults]
+        under_way: set[asyncio.Task[None]] = set()
         while not self._is_over:
             await asyncio.sleep(3 * dice.random())
-            name, _, do = dice.choices(kinds, [weight for _, weight, _ in kinds])[0]
-            is_server = do not in (self._kill, self._end, self._freeze, self._cut, self._hang)
-            if is_server and under_way:
-                await asyncio.wait(under_way)
-            under_way = {one for one in under_way if not one.done() or one.result()}
-            self.faults[name] += 1
-            task = asyncio.ensure_future(do(random.Random(dice.random())))
-            if is_server:
+            fault = dice.choices(faults, weights)[0]
+            if fault.is_of_server:
+                await asyncio.gather(*under_way)
+                under_way = set()
+            self.faults[fault.name] += 1
+            task = asyncio.ensure_future(fault.do(random.Random(dice.random())))
+            under_way.add(task)
+            if fault.is_of_server:
                 await task
-            else:
-                under_way.add(task)
-        for one in under_way:
-            await one
+            for done in [one for one in under_way if one.done()]:
+                under_way.remove(done)
+                done.result()
+        await asyncio.gather(*under_way)
+
+    def _faults(self) -> Sequence[Fault]:
+        return (
+            Fault("a node is killed", 6, self._kill),
+            Fault("a node is ended", 2, self._end),
+            Fault("a node is frozen", 5, self._freeze),
+            Fault("connections are cut", 6, self._cut),
+            Fault("the network hangs", 4, self._hang),
+            Fault("the server restarts", 1, self._restart, is_of_server=True),
+            Fault("the standby takes over", 1, lambda _: self._database.fail_over(), is_of_server=True),
+            Fault("the standby is frozen", 1, self._freeze_standby, is_of_server=True),
+        )
+
+    async def _freeze_standby(self, dice: random.Random) -> None:
+        await self._database.freeze_standby(2 * dice.random())
 
     async def _restart(self, dice: random.Random) -> None:
         await self._database.restart(dice.choice(("fast", "immediate")))

@@ -59,8 +59,6 @@ class Talk:
     def __init__(self, session: str) -> None:
         self.session = session
         self.messages: list[Message] = []
-        self.acknowledged = 0
-        """How many appends were acknowledged."""
         self.compactions = 0
         self.unknown_compactions = 0
         """Compactions whose answer was lost."""

@@ -383,6 +383,9 @@ NOT_RUN = {
     "curl ": "needs a provider",
     "--pick": "needs a terminal",
     "compactd watch": "goes on until Ctrl-C",
+    **dict.fromkeys(
+        ("store migrate", "store check", "store move"), "needs a database: test_store_examples.py runs it"
+    ),
 }
 """Words of examples that are not run, and why. `compactd watch --once` ends, and is run."""
 

@@ -15,6 +15,7 @@ from compactd.core.planning.request import CompactRequest
 from compactd.formats.messages.neutral import read_messages
 from compactd.protocol.messages import CompactionResult
 from compactd.protocol.methods import METHODS
+from compactd.protocol.settings import GivenSettings
 from compactd.session.session import Session
 from compactd.storage.memory_journal import MemoryJournal
 from tests.support.quiet_world import Quiet, done
@@ -68,8 +69,8 @@ def learnt(of: Session) -> int:
     return 0 if of.facts is None else len(list(of.facts.all_facts()))
 
 
-async def read_ahead(of: Session, *, named: str = "s") -> None:
-    learner = IdleAnalyzer({"s": of}, at_once, quiet_s=0.0, least_tokens=0)
+async def read_ahead(of: Session, *, named: str = "s", least_tokens: int = 0) -> None:
+    learner = IdleAnalyzer({"s": of}, at_once, quiet_s=0.0, least_tokens=least_tokens)
     learner.note_request(METHODS["session/append"], named)
     await learner.wait_idle()
 
@@ -88,6 +89,19 @@ def test_what_was_appended_is_known_before_anybody_compacts() -> None:
     append(one, work(2, first=6))
     done(read_ahead(one))
     assert learnt(one) == 24
+
+
+def test_a_small_session_is_read_ahead_if_it_is_near_its_threshold() -> None:
+    far, near = session(), session()
+    for one in (far, near):
+        append(one, work(3))
+    window = near.budget_status().used * 2
+    near.configure("configure", compaction=GivenSettings(context_window=window, reserve_tokens=0))
+    for one in (far, near):
+        done(read_ahead(one, least_tokens=100_000))
+
+    assert learnt(far) == 0
+    assert learnt(near) == 9
 
 
 def test_reading_ahead_changes_no_byte_of_a_compaction() -> None:

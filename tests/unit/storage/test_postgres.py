@@ -555,6 +555,90 @@ def test_a_schema_of_the_future_and_one_of_the_past_are_refused(server: Server, 
         PostgresStore(server.url(database)).list()
 
 
+async def test_a_commit_is_not_acknowledged_while_the_wait_for_its_standby_is_cancelled(
+    make: Make, server: Server
+) -> None:
+    store = make()
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.last)
+    _wait_for_standby(server, "nosuch")
+    try:
+        written = asyncio.ensure_future(journal.durable(journal.append([record(1)])))
+        for _ in range(3):
+            await asyncio.to_thread(_cancel_wait, server)
+        assert not written.done()
+        assert len(await records_of(store)) == 2, "it is committed"
+    finally:
+        _wait_for_standby(server, "")
+    await written
+    await journal.durable(journal.append([record(2)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(1), record(2)]
+
+
+async def test_a_commit_whose_standby_is_gone_is_reported_and_taken_back(make: Make, server: Server) -> None:
+    store = make(patience_s=0.0)
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.last)
+    _wait_for_standby(server, "nosuch")
+    try:
+        written = asyncio.ensure_future(journal.durable(journal.append([record(1)])))
+        await asyncio.to_thread(_cancel_wait, server)
+        with pytest.raises(RecordsLost) as told:
+            await written
+    finally:
+        _wait_for_standby(server, "")
+    assert "Check the standby" in str(told.value)
+    assert journal.resume() == 1
+    await journal.durable(journal.append([record(2)]))
+    await journal.close()
+    assert await records_of(store) == [first("s1"), record(2)]
+
+
+def _wait_for_standby(server: Server, name: str) -> None:
+    server.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+    server.sql("SELECT pg_reload_conf()")
+    until = time.monotonic() + 10
+    while server.sql("SHOW synchronous_standby_names") != [(name,)]:
+        assert time.monotonic() < until
+
+
+def _cancel_wait(server: Server) -> None:
+    """Cancel the wait of a commit for the standby."""
+    until = time.monotonic() + 10
+    cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    while not server.sql(f"{cancel} AND query LIKE '%UPDATE compactd.sessions%'"):
+        assert time.monotonic() < until
+
+
+async def test_a_database_of_version_1_can_be_upgraded(server: Server) -> None:
+    name = f"v{os.getpid()}"
+    server.sql(f"CREATE DATABASE {name} OWNER owner")
+    assert migrate(server.url(name, OWNER), migrations=MIGRATIONS[:1]) == 1
+    server.sql(
+        """
+        GRANT USAGE ON SCHEMA compactd TO daemon;
+        GRANT USAGE ON SEQUENCE compactd.changes TO daemon;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA compactd TO daemon;
+        INSERT INTO compactd.sessions (tenant, session_id, head, bytes, token, lease_until)
+        VALUES ('default', 's1', 0, 0, 'lost', now())
+        """,
+        name,
+    )
+    store = PostgresStore(server.url(name))
+    with pytest.raises(StorageFailed, match="version 1"):
+        store.list()
+
+    assert migrate(server.url(name, OWNER)) == len(MIGRATIONS) - 1
+
+    assert check(server.url(name)).problems == ()
+    journal = store.create("s1", first("s1"), "os")
+    await journal.durable(journal.last)
+    await journal.close()
+    assert [each.session_id for each in store.list()] == ["s1"]
+    await store.close()
+
+
 def test_two_nodes_migrate_one_after_the_other_and_an_index_is_made_online(server: Server) -> None:
     name = f"m{os.getpid()}"
     server.sql(f"CREATE DATABASE {name} OWNER owner")
@@ -570,7 +654,7 @@ def test_two_nodes_migrate_one_after_the_other_and_an_index_is_made_online(serve
     for thread in threads:
         thread.join()
 
-    assert sorted(steps) == [0, 0, 2]
+    assert sorted(steps) == [0, 0, len(MIGRATIONS) + 1]
     asked = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'compactd.records_again'::regclass"
     assert server.sql(asked, name) == [(True,)]
     server.drop(name)

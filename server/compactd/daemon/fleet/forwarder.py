@@ -17,9 +17,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from compactd.daemon.fleet.mailbox import Mailbox
-from compactd.daemon.fleet.messages import Answered, Asked, Forwarded, Question
+from compactd.daemon.fleet.messages import Answered, Asked, Cancel, Forwarded, Question
 from compactd.daemon.fleet.repeats import is_repeatable
-from compactd.daemon.fleet.route import Passenger, Route
+from compactd.daemon.fleet.route import GRACE_S, PendingRequest, Route
 from compactd.daemon.rpc.outgoing import INTERNAL_ERROR, AnsweredWithError, ErrorObject, error_object
 from compactd.daemon.rpc.params import ParamsReader
 from compactd.daemon.rpc.request import Reply, Request
@@ -34,8 +34,14 @@ from compactd.storage.protocols import LOST_LEASE, Call, Calls
 T = TypeVar("T")
 
 MAX_PROMPTS = 1_000
-GRACE_S = 10.0
-"""Seconds in which another daemon must have read a question to its client."""
+_CANCELLED = Answered(error=error_object(asyncio.CancelledError(), "a call of another daemon"))
+_OTHER_VERSION = Answered(
+    error=ErrorObject(
+        INTERNAL_ERROR,
+        "the daemon that writes this session has another version of compactd, which does not know this "
+        "request. Run the same version on all nodes, and send the request again",
+    )
+)
 
 _decode = msgspec.json.Decoder(Asked).decode
 
@@ -98,6 +104,8 @@ class Forwarder:
         """By the id of a call with a prompt, the client that gave it: the newest `MAX_PROMPTS`."""
         self._readers: dict[str, ParamsReader] = {}
         """By method, the decoder of its params."""
+        self._served: dict[str, asyncio.Task[Answered]] = {}
+        """By the id of its call, the request of another daemon that is being carried out."""
 
     # --- requests of this daemon's clients --------------------------------------------------------------
 
@@ -138,14 +146,14 @@ class Forwarder:
         client = acting.get()
         name = None if client is None else client.name_in(session.id)
         asked = Forwarded(session_id=session.id, method=method.name, params=Raw(encode(params)), client=name)
-        passenger = Passenger(encode(asked), is_repeatable=is_repeatable(method, params))
+        request = PendingRequest(encode(asked), is_repeatable=is_repeatable(method, params))
         if client is not None and method.name == "agent/prompt":
-            passenger.on_sent = partial(self._note_prompter, client)
+            request.on_sent = partial(self._note_prompter, client)
         route = self._routes.get(session.id)
         if route is None:
             opened, ended = partial(self._open, session.id), partial(self._forget_route, session.id)
             route = self._routes[session.id] = Route(self._mailbox, session.id, opened, ended)
-        return await route.carry(passenger)
+        return await route.send(request)
 
     async def _reply(self, session_id: str, answer: Answered) -> Reply:
         if answer.error is not UNSET:
@@ -201,14 +209,35 @@ class Forwarder:
     # --- calls of other daemons -------------------------------------------------------------------------
 
     async def _serve(self, call: Call) -> None:
-        asked: Asked = _decode(call.body)
-        if isinstance(asked, Question):
-            answer = await self._ask_own(asked)
-        elif asked.session_id in self._host.sessions.open:
-            answer = await self._answer_to(call, asked)
+        try:
+            asked: Asked = _decode(call.body)
+        except msgspec.DecodeError:
+            answer = _OTHER_VERSION
         else:
-            answer = Answered(is_closed=True)
+            answer = await self._answer(call, asked)
         self._mailbox.answer(call, answer)
+
+    async def _answer(self, call: Call, asked: Asked) -> Answered:
+        if isinstance(asked, Cancel):
+            if (served := self._served.get(asked.call)) is not None:
+                served.cancel()
+            return Answered()
+        if isinstance(asked, Question):
+            return await self._ask_own(asked)
+        if asked.session_id not in self._host.sessions.open:
+            return Answered(is_closed=True)
+        if asked.method not in self._host.methods:
+            return _OTHER_VERSION
+        task = self._served[call.id] = asyncio.ensure_future(self._answer_to(call, asked))
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not task.cancelled():  # this daemon ends
+                task.cancel()
+                raise
+            return _CANCELLED
+        finally:
+            del self._served[call.id]
 
     async def _answer_to(self, call: Call, asked: Forwarded) -> Answered:
         """Carry out a request, and return its answer, whatever goes wrong."""

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from compactd.daemon.fleet.messages import Answered
-from compactd.protocol.errors import CompactdError
+from compactd.protocol.errors import CompactdError, StorageFailed
 from compactd.protocol.messages import encode
 from compactd.storage.protocols import Call, Calls, Post
 
@@ -150,7 +150,7 @@ class Mailbox:
                 for call_id, body in answers.items():
                     waiter = self._waiting.pop(call_id, None)
                     if waiter is not None:
-                        waiter.set_result(_decode_answer(body))
+                        _set_answer(waiter, body)
                 for call in calls:
                     self._on_call(call)
         except CompactdError as error:
@@ -158,3 +158,16 @@ class Mailbox:
             self._loop.call_later(RETRY_S, self._wake)
         finally:
             self._reading = None
+
+
+def _set_answer(waiter: asyncio.Future[Answered], body: bytes) -> None:
+    try:
+        waiter.set_result(_decode_answer(body))
+    except msgspec.DecodeError:
+        waiter.set_exception(
+            StorageFailed(
+                "The daemon that writes this session has another version of compactd, and its answer cannot "
+                "be read. Run the same version on all nodes, read agent/state, and send the request again if "
+                "needed."
+            )
+        )

@@ -28,7 +28,14 @@ class Question(Struct, frozen=True, kw_only=True, tag="question"):
     timeout_s: float
 
 
-Asked = Forwarded | Question
+class Cancel(Struct, frozen=True, kw_only=True, tag="cancel"):
+    """The cancellation of a request, for the daemon that carries it out."""
+
+    call: str
+    """The id of the call with which the request came."""
+
+
+Asked = Forwarded | Question | Cancel
 
 
 class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,11 +7,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.protocol.methods import Method
-from compactd.protocol.wire import StartParams
-
-_NEUTRAL = (None, "neutral")
-"""The values of `format` with which messages may have ids."""
+from compactd.protocol.methods import FORMATS_WITH_IDS, ID_FIELDS, Method
 
 
 class _Message(Struct):
@@ -28,8 +24,8 @@ def is_repeatable(method: Method, params: Struct) -> bool:
     if method.repeat != "with_ids":
         return method.repeat == "yes"
     if (messages := getattr(params, "messages", None)) is not None:
-        return getattr(params, "format", None) in _NEUTRAL and _have_ids(messages)
-    return bool(getattr(params, "call_id", None) or isinstance(params, StartParams))
+        return getattr(params, "format", None) in FORMATS_WITH_IDS and _have_ids(messages)
+    return bool(getattr(params, ID_FIELDS.get(method.name, ""), None))
 
 
 def _have_ids(messages: Iterable[Raw]) -> bool:

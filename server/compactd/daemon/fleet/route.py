@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from compactd.daemon.fleet.mailbox import Mailbox
-from compactd.daemon.fleet.messages import Answered
+from compactd.daemon.fleet.messages import Answered, Cancel
 from compactd.protocol.errors import StorageFailed
+from compactd.protocol.messages import encode
 
 LOOK_S = 1.0
 """Seconds without an answer after which a route looks whether the writer still has the session. It also ends
@@ -17,9 +18,12 @@ when it had nothing to do for so long.
 RETRY_S = 0.05
 """Seconds until the writer of a session is looked for again."""
 
+GRACE_S = 10.0
+"""Seconds in which another daemon must have read what is sent to it."""
 
-class Passenger:
-    """A request on its way."""
+
+class PendingRequest:
+    """A request that goes to the daemon that writes its session."""
 
     def __init__(self, body: bytes, *, is_repeatable: bool) -> None:
         self.body = body
@@ -49,7 +53,7 @@ class Route:
         self._session_id = session_id
         self._open_here = open_here
         self._on_end = on_end
-        self._passengers: dict[Passenger, None] = {}
+        self._pending: dict[PendingRequest, None] = {}
         """In their order. A request is among them until it is answered."""
         self._writer: str | None = None
         self._is_closed = False
@@ -62,32 +66,33 @@ class Route:
     @property
     def is_busy(self) -> bool:
         """Whether requests wait, which later ones must not overtake."""
-        return bool(self._passengers)
+        return bool(self._pending)
 
-    async def carry(self, passenger: Passenger) -> Answered | None:
-        """Return the writer's answer to a request, or None if it is to be carried out here. Raises
-        `StorageFailed` if the answer was lost and the request must not be sent twice, and the error of a
-        session that cannot be opened.
+    async def send(self, request: PendingRequest) -> Answered | None:
+        """Return the writer's answer to a request, or None if it is to be carried out here. If this is
+        cancelled, so is the request, also at the writer.
+
+        Raises `StorageFailed` if the answer was lost and the request must not be sent twice, and the error of
+        a session that cannot be opened.
         """
-        if not self._passengers:
+        if not self._pending:
             self._last_news = self._loop.time()
-        self._passengers[passenger] = None
+        self._pending[request] = None
         self._woken.set()
         try:
-            return await passenger.done
+            return await request.done
         except asyncio.CancelledError:
-            if passenger.call_id is not None:  # what the writer has begun goes on there
-                self._mailbox.forget(passenger.call_id)
-                self._mailbox.start(self._mailbox.withdraw((passenger.call_id,)))
+            if request.call_id is not None and self._writer is not None:
+                self._mailbox.start(self._cancel(self._writer, request.call_id))
             raise
         finally:
-            self._passengers.pop(passenger, None)
+            self._pending.pop(request, None)
 
     async def _run(self) -> None:
         try:
             while True:
                 self._woken.clear()
-                if self._passengers and (self._writer is not None or await self._find_writer()):
+                if self._pending and (self._writer is not None or await self._find_writer()):
                     self._send()
                 left_s = self._last_news + LOOK_S - self._loop.time()
                 if left_s > 0 and self._writer is not None:
@@ -96,7 +101,7 @@ class Route:
                         await self._woken.wait()
                     finally:
                         timer.cancel()
-                elif not self._passengers:
+                elif not self._pending:
                     return
                 elif self._writer is not None:
                     await self._look()
@@ -117,36 +122,36 @@ class Route:
             self._writer, self._last_news = writer, self._loop.time()
             return True
         if await self._open_here():
-            for passenger in self._passengers:
-                if not passenger.done.done():
-                    passenger.done.set_result(None)
-            self._passengers.clear()
+            for request in self._pending:
+                if not request.done.done():
+                    request.done.set_result(None)
+            self._pending.clear()
         else:
             await asyncio.sleep(RETRY_S)
         return False
 
     def _send(self) -> None:
         assert self._writer is not None
-        for passenger in self._passengers:
-            if passenger.call_id is None and not passenger.done.done():
-                passenger.call_id, answer = self._mailbox.post(self._writer, passenger.body)
-                if passenger.on_sent is not None:
-                    passenger.on_sent(passenger.call_id)
-                answer.add_done_callback(partial(self._on_answer, passenger))
+        for request in self._pending:
+            if request.call_id is None and not request.done.done():
+                request.call_id, answer = self._mailbox.post(self._writer, request.body)
+                if request.on_sent is not None:
+                    request.on_sent(request.call_id)
+                answer.add_done_callback(partial(self._on_answer, request))
 
-    def _on_answer(self, passenger: Passenger, answer: asyncio.Future[Answered]) -> None:
-        if answer.cancelled() or passenger.done.done():
+    def _on_answer(self, request: PendingRequest, answer: asyncio.Future[Answered]) -> None:
+        if answer.cancelled() or request.done.done():
             return
         self._last_news = self._loop.time()
         error = answer.exception()
         if error is not None:
-            passenger.done.set_exception(error)
+            request.done.set_exception(error)
         elif answer.result().is_closed:
-            passenger.call_id = self._writer = None
+            request.call_id = self._writer = None
             self._is_closed = True
             self._woken.set()
         else:
-            passenger.done.set_result(answer.result())
+            request.done.set_result(answer.result())
 
     async def _look(self) -> None:
         """Check that the writer still has the session, and that the calls to it are not lost. If not, prepare
@@ -154,7 +159,7 @@ class Route:
         """
         self._last_news = self._loop.time()
         await self._mailbox.read()  # a notification may have been lost
-        sent = {one.call_id: one for one in self._passengers if one.call_id and not one.done.done()}
+        sent = {one.call_id: one for one in self._pending if one.call_id and not one.done.done()}
         known = await self._mailbox.known(sent)
         is_writer = await self._mailbox.writer_of(self._session_id) == self._writer
         gone = [call_id for call_id in sent if not (is_writer and call_id in known)]
@@ -163,19 +168,27 @@ class Route:
         withdrawn = await self._mailbox.withdraw(gone)
         await self._mailbox.read()  # what was answered before it was withdrawn
         for call_id in gone:
-            passenger = sent[call_id]
-            if passenger.done.done():
+            request = sent[call_id]
+            if request.done.done():
                 continue
             self._mailbox.forget(call_id)
-            passenger.call_id = None
-            if call_id not in withdrawn and not passenger.is_repeatable:
-                passenger.done.set_exception(_answer_lost())
+            request.call_id = None
+            if call_id not in withdrawn and not request.is_repeatable:
+                request.done.set_exception(_answer_lost())
         self._writer = None
 
+    async def _cancel(self, writer: str, call_id: str) -> None:
+        self._mailbox.forget(call_id)
+        if await self._mailbox.withdraw((call_id,)):
+            return
+        cancel_id, told = self._mailbox.post(writer, encode(Cancel(call=call_id)))
+        await asyncio.wait((told,), timeout=GRACE_S)
+        self._mailbox.forget(cancel_id)
+
     def _fail(self, error: Exception) -> None:
-        for passenger in self._passengers:
-            if not passenger.done.done():
-                passenger.done.set_exception(error)
+        for request in self._pending:
+            if not request.done.done():
+                request.done.set_exception(error)
 
 
 def _answer_lost() -> StorageFailed:

@@ -12,6 +12,8 @@ from compactd.storage.protocols import LOST_LEASE
 
 UNREACHABLE = "unreachable"
 """`reason` if there is no connection to the database."""
+NOT_REPLICATED = "not_replicated"
+"""`reason` if the wait for a synchronous standby was cancelled at the server."""
 
 _ADVICE = {
     "25006": "the database is read-only: a standby, or set so. Connect to the primary",
@@ -34,6 +36,10 @@ _ADVICE = {
         "another node has taken the session over, because this node did not renew its lease in time. Nothing "
         "was written"
     ),
+    NOT_REPLICATED: (
+        "the database did not wait until its synchronous standby has it, because somebody cancelled that at "
+        "the server. Check the standby, then send the request again"
+    ),
     UNREACHABLE: "the database cannot be reached. Check that it is running, then send the request again",
 }
 _STARTUP_TEXTS = {
@@ -51,6 +57,12 @@ SQLSTATE for a connection that failed."""
 _RETRYABLE = ("40001", "40P01")
 _GONE = ("57P01", "57P02", "57P03", "57P05")
 """The server ends the connection, or is starting or stopping."""
+
+
+class NotReplicated(psycopg.OperationalError):
+    """A transaction is committed, but the server no longer waits until the synchronous standby has it. If the
+    standby took over now, the transaction would be lost.
+    """
 
 
 class PostgresFailure(Struct, frozen=True, kw_only=True):
@@ -86,7 +98,9 @@ def storage_failed(doing: str, error: psycopg.Error) -> StorageFailed:
 
 
 def reason_of(error: psycopg.Error) -> str:
-    """Return the SQLSTATE of an error, `UNREACHABLE`, or the name of an error of psycopg itself."""
+    """Return the SQLSTATE of an error, `NOT_REPLICATED`, `UNREACHABLE`, or the name of its class."""
+    if isinstance(error, NotReplicated):
+        return NOT_REPLICATED
     if error.sqlstate is not None and error.sqlstate not in _GONE and not error.sqlstate.startswith("08"):
         return error.sqlstate
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -100,6 +114,6 @@ def is_retryable(error: psycopg.Error) -> bool:
     return error.sqlstate in _RETRYABLE
 
 
-def is_unreachable(error: psycopg.Error) -> bool:
-    """Return true if the connection is gone, so that the outcome of the statement may be unknown."""
-    return reason_of(error) == UNREACHABLE
+def is_in_doubt(error: psycopg.Error) -> bool:
+    """Return true if it is unknown whether the statement took effect, or whether its effect lasts."""
+    return reason_of(error) in (UNREACHABLE, NOT_REPLICATED)

@@ -24,7 +24,7 @@ TTL_S = 10
 """Seconds from a renewal to the end of a lease."""
 RENEW_S = 3.0
 FORGET = "1 day"
-"""How long a node's row is kept after the end of its lease."""
+"""How long a node's row is kept at least after the end of its lease."""
 
 _RENEW = f"""
 INSERT INTO compactd.nodes AS n (tenant, node, owner, lease_until)
@@ -67,7 +67,7 @@ class Leases:
         with self._lock:
             if self._thread is not None:
                 return
-            self._pool.run("The session could not be opened", self._renew)
+            self._pool.run("The session could not be opened", self._take)
             self._thread = threading.Thread(target=self._run, name="compactd-lease", daemon=True)
             self._thread.start()
 
@@ -114,9 +114,12 @@ class Leases:
         if connection is not None:
             connection.close()
 
+    def _take(self, connection: Connection) -> None:
+        connection.execute(_SWEEP.encode(), self._named)
+        self._renew(connection)
+
     def _renew(self, connection: Connection) -> None:
         connection.execute(_RENEW.encode(), self._named)
-        connection.execute(_SWEEP.encode(), self._named)
 
 
 def new_token() -> str:

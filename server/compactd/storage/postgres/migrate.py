@@ -61,7 +61,7 @@ def check(url: str) -> SchemaCheck:
 
 
 def _connect(url: str) -> Connection:
-    return psycopg.connect(parameters_of(url), autocommit=True)
+    return Connection.connect(parameters_of(url), autocommit=True)
 
 
 def _lock(connection: Connection) -> None:

@@ -16,11 +16,10 @@ import psycopg
 from psycopg import conninfo
 
 from compactd.protocol.errors import FormatNotSupported, StorageFailed
-from compactd.storage.postgres.failures import is_retryable, is_unreachable, storage_failed
+from compactd.storage.postgres.failures import NotReplicated, is_in_doubt, is_retryable, storage_failed
 from compactd.storage.postgres.schema import VERSION
 
 T = TypeVar("T")
-Connection = psycopg.Connection[tuple[object, ...]]
 
 MAX_CONNECTIONS = 7
 """With those that renew the lease and listen to notifications, a node has at most nine."""
@@ -37,6 +36,8 @@ _RETRIES = 5
 _SET_UP = """
 SELECT set_config('compactd.tenant', %s, false), (SELECT max(version) FROM compactd.version),
     set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)"""
+_WAITS_FOR_STANDBY = "SyncRepWaitForLSN"
+"""The function of the server that waits until a synchronous standby has a commit."""
 _DEFAULTS: dict[str, str | int] = {
     "application_name": "compactd",
     "connect_timeout": 5,
@@ -47,6 +48,26 @@ _DEFAULTS: dict[str, str | int] = {
     "tcp_user_timeout": 10_000,
 }
 """Parameters of a connection that the URL may change."""
+
+
+class Connection(psycopg.Connection[tuple[object, ...]]):
+    """A connection in autocommit mode that is set up for one tenant."""
+
+    _is_unreplicated = False
+
+    def check_replicated(self) -> None:
+        """Raise `NotReplicated` if the server waits no longer until its standby has a commit that was made
+        since the last call. Call it after each commit that is to be acknowledged.
+        """
+        if self._is_unreplicated:
+            self._is_unreplicated = False
+            raise NotReplicated
+
+    def note_warning(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        """Look at a notice of the server."""
+        # There is no other sign: the statement succeeds. The text of the warning depends on the language.
+        if diagnostic.source_function == _WAITS_FOR_STANDBY and diagnostic.severity_nonlocalized == "WARNING":
+            self._is_unreplicated = True
 
 
 class Pool:
@@ -87,7 +108,8 @@ class Pool:
             self._free.release()
 
     def run(self, doing: str, work: Callable[[Connection], T], patience_s: float | None = None) -> T:
-        """Return the result of `work`. Calls it again if the connection is lost, so it must be idempotent.
+        """Return the result of `work`. Calls it again if the connection is lost or a commit was not
+        replicated, so it must be idempotent.
 
         `patience_s`: how long a lost connection is made again, if not as long as usual. Raises
         `StorageFailed`, whose message begins with `doing`.
@@ -96,7 +118,9 @@ class Pool:
         while True:
             try:
                 with self.connection() as connection:
-                    return work(connection)
+                    result = work(connection)
+                    connection.check_replicated()
+                    return result
             except psycopg.Error as error:
                 if not attempts.may_repeat(error):
                     raise storage_failed(doing, error) from None
@@ -105,7 +129,8 @@ class Pool:
         """Return a new connection in autocommit mode that belongs to the caller. Raises `psycopg.Error`, and
         `FormatNotSupported` if the schema is of a newer version.
         """
-        connection: Connection = psycopg.connect(self._parameters, autocommit=True)
+        connection = Connection.connect(self._parameters, autocommit=True)
+        connection.add_notice_handler(connection.note_warning)
         try:
             # The tenant is a parameter, never a part of the SQL text.
             row = connection.execute(_SET_UP, (self.tenant,)).fetchone()
@@ -151,7 +176,7 @@ class Attempts:
         if is_retryable(error):
             self._retried += 1
             return self._retried <= _RETRIES
-        if not is_unreachable(error):
+        if not is_in_doubt(error):
             return False
         pause_s = _PAUSES_S[min(self._lost, len(_PAUSES_S) - 1)]
         self._lost += 1

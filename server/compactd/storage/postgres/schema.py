@@ -42,17 +42,24 @@ def _isolated(table: str) -> tuple[str, ...]:
     )
 
 
+def _grant_as(table: str, *, like: str) -> str:
+    """Return the statement that lets roles use a new table as they may use another one."""
+    return f"""
+        DO $$ DECLARE given record; BEGIN
+            FOR given IN
+                SELECT privilege_type, rolname AS role
+                FROM pg_class, aclexplode(relacl) JOIN pg_roles ON pg_roles.oid = grantee
+                WHERE pg_class.oid = 'compactd.{like}'::regclass AND grantee <> relowner
+            LOOP
+                EXECUTE format('GRANT %s ON compactd.{table} TO %I', given.privilege_type, given.role);
+            END LOOP;
+        END $$"""
+
+
 _FIRST = (
     # Numbers the changes of sessions other than appends. A number is never given twice, so that a follower
     # also notices a session that was deleted and created again.
     "CREATE SEQUENCE compactd.changes",
-    """CREATE TABLE compactd.nodes (
-        tenant text NOT NULL,
-        node text NOT NULL,
-        owner jsonb NOT NULL,
-        lease_until timestamptz NOT NULL,
-        PRIMARY KEY (tenant, node)
-    )""",
     """CREATE TABLE compactd.sessions (
         tenant text NOT NULL,
         session_id text NOT NULL,
@@ -62,8 +69,9 @@ _FIRST = (
         updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         info bytea,
         info_bytes bigint,
-        node text,
+        owner jsonb,
         token text,
+        lease_until timestamptz,
         PRIMARY KEY (tenant, session_id)
     ) WITH (fillfactor = 70)""",
     """CREATE TABLE compactd.records (
@@ -109,10 +117,28 @@ _FIRST = (
         PRIMARY KEY (tenant, id)
     )""",
     "CREATE INDEX calls_receiver ON compactd.calls (tenant, receiver) WHERE answer IS NULL",
-    *(statement for table in TABLES for statement in _isolated(table)),
+    *(
+        statement
+        for table in ("sessions", "records", "words", "indexed", "calls")
+        for statement in _isolated(table)
+    ),
 )
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(_FIRST),)
+_LEASES_OF_NODES = (
+    """CREATE TABLE compactd.nodes (
+        tenant text NOT NULL,
+        node text NOT NULL,
+        owner jsonb NOT NULL,
+        lease_until timestamptz NOT NULL,
+        PRIMARY KEY (tenant, node)
+    )""",
+    *_isolated("nodes"),
+    _grant_as("nodes", like="sessions"),
+    "ALTER TABLE compactd.sessions ADD COLUMN node text",
+)
+"""One lease for each node, instead of `owner` and `lease_until` of each session."""
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(_FIRST), Migration(_LEASES_OF_NODES))
 """`MIGRATIONS[n]` turns version n into version n + 1."""
 
 VERSION = len(MIGRATIONS)

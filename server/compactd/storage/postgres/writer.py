@@ -9,7 +9,7 @@ import psycopg
 
 from compactd.protocol.errors import CompactdError
 from compactd.storage.journal_records import encode_record, frame
-from compactd.storage.postgres.failures import PostgresFailure, failure_of, is_unreachable
+from compactd.storage.postgres.failures import PostgresFailure, failure_of, is_in_doubt
 from compactd.storage.postgres.keys import message_key
 from compactd.storage.postgres.leases import Leases, new_token
 from compactd.storage.postgres.pool import Attempts, Connection, Pool
@@ -151,7 +151,7 @@ class SessionWriter:
             except _LeaseLost:
                 return self._break(LOST_LEASE)
             except psycopg.Error as error:
-                if is_unreachable(error) and self._in_doubt is None:
+                if is_in_doubt(error) and self._in_doubt is None:
                     self._in_doubt = sent
                 if not attempts.may_repeat(error):
                     return failure_of(error)
@@ -173,6 +173,7 @@ class SessionWriter:
         )
         if connection.execute(_APPEND.encode(), named, binary=True).fetchone() is None:
             raise _LeaseLost
+        connection.check_replicated()
         self._head += len(lines)
         self.size_bytes += size
 
@@ -191,6 +192,7 @@ class SessionWriter:
                 connection.execute(statement, named)
             row = connection.execute(_SIZE, named).fetchone()
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, self._notice))
+        connection.check_replicated()
         if row is not None and isinstance(row[0], int):
             self.size_bytes = row[0]
 
@@ -206,6 +208,7 @@ class SessionWriter:
         row = connection.execute(_FENCE.encode(), self._named(new=token, mine=self._mine)).fetchone()
         if row is None:
             raise _LeaseLost
+        connection.check_replicated()
         self._leases.drop(self._key, self._token)
         self._leases.hold(self._key, token)
         self._token, self._mine = token, [token]
@@ -228,6 +231,7 @@ class SessionWriter:
             if connection.execute(_CUT, named).fetchone() is None:
                 raise _LeaseLost
             connection.execute(_CUT_RECORDS, named)
+        connection.check_replicated()
 
     def _named(self, **others: object) -> dict[str, object]:
         mine = {"tenant": self._pool.tenant, "key": self._key, "token": self._token, "head": self._head}

@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "server" / "compactd"
 SIMULATION = "simulation"
 SHARING = "simulation of several clients"
+POSTGRES = "unit/storage/test_postgres.py"
+FLEET = "e2e/fleet/test_two_nodes.py"
 PATIENCE_S = 240
 QUICK_S = 20
 
@@ -39,6 +41,8 @@ class Break(Struct, frozen=True):
     """One of the two simulations, or a file below tests."""
     is_slow: bool = False
     """Needs longer than `QUICK_S` to be found."""
+    is_system: bool = False
+    """Whether the tests that find it are those of `make test-system`."""
 
 
 BREAKS = (
@@ -1177,6 +1181,135 @@ BREAKS = (
         "        if False:\n            raise SessionNotFound(",
         "unit/session/test_closing.py",
     ),
+    Break(
+        "an append does not check the token",
+        "storage/postgres/writer.py",
+        "AND token = %(token)s AND head = %(head)s\n    RETURNING 1\n), added",
+        "AND head = %(head)s\n    RETURNING 1\n), added",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "a batch whose reply was lost is sent again as it is",
+        "storage/postgres/writer.py",
+        "if self._in_doubt is None or not self._settle(connection, sent):",
+        "if True:",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "a session is taken although its lease lives",
+        "storage/postgres/store.py",
+        "AND (NOT {live()} OR token = %(token)s OR (%(again)s AND node = %(node)s))\nRETURNING head",
+        "\nRETURNING head",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "the server's synchronous_commit = off holds",
+        "storage/postgres/pool.py",
+        "replace(current_setting('synchronous_commit'), 'off', 'on')",
+        "current_setting('synchronous_commit')",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "a commit that its standby does not have is acknowledged",
+        "storage/postgres/pool.py",
+        "            raise NotReplicated\n",
+        "            pass\n",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "the owner of the tables sees the rows of every tenant",
+        "storage/postgres/schema.py",
+        '        f"ALTER TABLE compactd.{table} FORCE ROW LEVEL SECURITY",\n',
+        "",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "a redaction leaves the words that can be searched",
+        "storage/postgres/writer.py",
+        "            for statement in FORGET_WORDS:\n                connection.execute(statement, named)\n"
+        "            row =",
+        "            row =",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "roles may not use a table that a migration adds",
+        "storage/postgres/schema.py",
+        '    _grant_as("nodes", like="sessions"),\n',
+        "",
+        POSTGRES,
+        is_system=True,
+    ),
+    Break(
+        "a commit is not announced",
+        "storage/postgres/writer.py",
+        "SELECT pg_notify('{CHANNEL}', %(notice)s), set_config(\n",
+        "SELECT 1, set_config(\n",
+        FLEET,
+        is_system=True,
+    ),
+    Break(
+        "a message without an id is sent twice",
+        "daemon/fleet/repeats.py",
+        "        return all(_decode(message).id for message in messages)\n",
+        "        return True\n",
+        FLEET,
+        is_system=True,
+    ),
+    Break(
+        "requests overtake those that wait for a new writer",
+        "daemon/fleet/route.py",
+        "        for request in self._pending:\n            if request.call_id is None",
+        "        for request in reversed(self._pending):\n            if request.call_id is None",
+        FLEET,
+        is_system=True,
+    ),
+    Break(
+        "a node answers before it shows what was written",
+        "daemon/fleet/forwarder.py",
+        "            await session.following.read_to(answer.records)\n",
+        "            pass\n",
+        FLEET,
+        is_system=True,
+    ),
+    Break(
+        "what the writer does with a cancelled request goes on",
+        "daemon/fleet/forwarder.py",
+        "                served.cancel()\n",
+        "                pass\n",
+        FLEET,
+        is_system=True,
+    ),
+    Break(
+        "a prompt's end comes before its answer",
+        "daemon/fleet/live_events.py",
+        "            await session.following.read_to(told.records)\n",
+        "            pass\n",
+        FLEET,
+        is_system=True,
+    ),
+    Break(
+        "the prompt of a writer that died goes on for ever",
+        "session/manager.py",
+        "                session.emit(prompt_lost(turn_id))\n",
+        "                pass\n",
+        FLEET,
+        is_system=True,
+    ),
+    Break(
+        "tools run at the client of the daemon that writes",
+        "daemon/app.py",
+        "if self.fleet is not None and method != HOOK and self.fleet.is_remote(first):",
+        "if self.fleet is not None and method == HOOK and self.fleet.is_remote(first):",
+        FLEET,
+        is_system=True,
+    ),
 )
 """The first twelve are those that every suite of a daemon like this one has to find."""
 
@@ -1202,7 +1335,8 @@ def found(one: Break, seed: int) -> tuple[str, float]:
             command = ["tests.faults.simulation", "--seed", str(seed), "--minutes", str(PATIENCE_S / 60)]
             command += ["--sharing", "--history", "1000"] if one.found_by == SHARING else []
         else:
-            whole = ("-m", "not system and not editor", "--hypothesis-profile=nightly")
+            marked = "system" if one.is_system else "not system and not editor"
+            whole = ("-m", marked, "--hypothesis-profile=nightly")
             file = str(ROOT / "tests" / one.found_by)
             command = ["pytest", "-x", "-q", "-p", "no:cacheprovider", *whole, file]
         path = os.pathsep.join((str(folder), str(ROOT)))

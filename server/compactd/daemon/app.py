@@ -203,11 +203,11 @@ class Daemon:
             self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
         changes = method.scope == "session" and not (method.opens or method.ends or method.read_only)
-        if self.fleet is not None and changes:
+        if self.fleet is not None and (changes or method.name == "session/delete"):
             session = self.open_sessions.get(getattr(params, "session_id", None) or "")
             if session is not None:
                 work = partial(self._handle, handle, method, params, request)
-                return self.fleet.carry_out(work, session, method, params)
+                return self.fleet.carry_out(work, session, method, params, request)
         return self._handle(handle, method, params, request)
 
     def _handle(
@@ -282,6 +282,8 @@ class Daemon:
         editors.
         """
         self.clients.emit(session_id, seq, event)
+        if self.fleet is not None:
+            self.fleet.publish(session_id, event)
 
     async def ask_client(
         self, session_id: str, first: ClientRef | None, method: str, params: Struct | Raw, timeout_s: float

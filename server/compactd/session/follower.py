@@ -26,18 +26,26 @@ from compactd.core.history.entries import (
 )
 from compactd.protocol.errors import CompactdError, SessionCorrupt, SessionNotFound, StorageFailed
 from compactd.protocol.messages import (
+    AgentEnd,
+    AgentError,
+    AgentStart,
     CompactionEnd,
     CompactionResult,
     CompactionStart,
     ErrorInfo,
+    Event,
     MessageAppended,
+    MessageEnd,
     MessageQueued,
+    MessageStart,
     ModelChanged,
     PruneEnd,
+    ToolExecutionEnd,
+    ToolExecutionStart,
     ToolResult,
     WriterChanged,
 )
-from compactd.session.host import acting
+from compactd.session.host import AgentStatus, acting
 from compactd.session.session import Session, changes_in
 from compactd.storage.protocols import Follower, FollowerNews
 
@@ -52,6 +60,8 @@ LOOK_S = 5.0
 """If a store reports changes, seconds without any after which the session is read. So it is noticed that the
 process that writes it is gone.
 """
+END_S = 1.0
+"""Seconds after the process that writes the session is gone until the prompt that it answered is ended."""
 
 _decode = msgspec.json.Decoder(Entry).decode
 _log = logging.getLogger("compactd.session")
@@ -92,20 +102,42 @@ def refuse_misfits() -> Iterator[None]:
         ) from error
 
 
+_STATUS: Mapping[type[Event], AgentStatus] = {
+    AgentStart: "running",
+    MessageStart: "streaming",
+    MessageEnd: "running",
+    ToolExecutionStart: "executing_tools",
+    ToolExecutionEnd: "running",
+}
+"""What the agent loop does after an event."""
+
+
 class SessionFollower:
     """A task that reads the journal of `session` until it is stopped, applies the new entries, and sends
     events about them.
     """
 
     def __init__(
-        self, session: Session, follower: Follower, is_owned: bool, deleted: Callable[[], None]
+        self,
+        session: Session,
+        follower: Follower,
+        is_owned: bool,
+        deleted: Callable[[], None],
+        on_writer: Callable[[str], None],
     ) -> None:
         """`is_owned` is true if a process had the session open for writing when `follower` first read it.
-        `deleted` is called when the session has been deleted.
+        `deleted` is called when the session has been deleted. `on_writer` gets the name in `Calls` of the
+        process that writes the session, now and whenever it is another one.
         """
         self._session = session
         self._follower = follower
         self._deleted = deleted
+        self._on_writer = on_writer
+        self._writer: str | None = None
+        self.turn_id: str | None = None
+        """The prompt that the other process is answering, if it said so."""
+        self.status: AgentStatus | None = None
+        """What its agent loop is doing, if it said so."""
         self._open_compaction: CompactionBegun | None = None
         for entry in session.entries:
             self._note_compaction(entry)
@@ -114,6 +146,7 @@ class SessionFollower:
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._is_told = follower.listen(self._wake)
+        self._note_writer()
         self._task = self._loop.create_task(self._run())
 
     @property
@@ -135,6 +168,18 @@ class SessionFollower:
         async with self._reading:
             if len(self._session.entries) < count:
                 await self._read_on()
+
+    def send_on(self, event: Event) -> None:
+        """Send an event of the process that writes the session, which its journal does not show. O(1)."""
+        match event:
+            case AgentStart(turn_id=turn_id):
+                self.turn_id = turn_id
+            case AgentEnd() | AgentError():
+                self.turn_id = None
+            case _:
+                pass
+        self.status = None if self.turn_id is None else _STATUS.get(type(event), self.status)
+        self._session.emit(event)
 
     async def stop(self) -> None:
         """Stop reading."""
@@ -190,6 +235,7 @@ class SessionFollower:
     async def _read_on(self) -> None:
         session = self._session
         is_owned, news = await session.host.in_worker(self._poll)
+        self._note_writer()
         if news.records:
             entries = await session.host.in_worker(lambda: decode_entries(news.records))
             if news.first_seq == len(session.entries):
@@ -199,6 +245,7 @@ class SessionFollower:
             session.emit_usage()
         if is_owned != (session.owner == "other"):
             self._note_owner(is_owned)
+            self._end_prompt_soon()
             session.emit(WriterChanged(owner=session.owner))
 
     def _poll(self) -> tuple[bool, FollowerNews]:
@@ -207,6 +254,21 @@ class SessionFollower:
 
     def _note_owner(self, is_owned: bool) -> None:
         self._session.owner = "other" if is_owned else "none"
+
+    def _note_writer(self) -> None:
+        if self._follower.writer not in (None, self._writer):
+            self._end_prompt_soon()
+            self._writer = self._follower.writer
+            self._on_writer(self._writer)
+
+    def _end_prompt_soon(self) -> None:
+        """Send the end of the prompt that the other process was answering, unless that says so itself."""
+        if self.turn_id is not None:
+            self._loop.call_later(END_S, self._end_prompt, self.turn_id)
+
+    def _end_prompt(self, turn_id: str) -> None:
+        if self.turn_id == turn_id and not self._task.done():
+            self.send_on(prompt_lost(turn_id))
 
     def _append(self, entries: Sequence[Entry]) -> None:
         session = self._session
@@ -314,6 +376,16 @@ class SessionFollower:
                 self._open_compaction = None
             case _:
                 pass
+
+
+def prompt_lost(turn_id: str) -> AgentError:
+    """Return the event that ends a prompt whose answering process is gone."""
+    return AgentError(
+        turn_id=turn_id,
+        code=StorageFailed.code,
+        message="Another daemon answered this prompt, and has stopped. What it has stored is kept. Send the "
+        "prompt again.",
+    )
 
 
 def _compaction_end(

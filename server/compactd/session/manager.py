@@ -27,7 +27,7 @@ from compactd.protocol.errors import (
 from compactd.protocol.messages import SessionClosed, Tool, WriterChanged
 from compactd.protocol.settings import GivenSettings
 from compactd.protocol.wire import Left, SessionInfo
-from compactd.session.follower import SessionFollower, decode_entries, refuse_misfits
+from compactd.session.follower import SessionFollower, decode_entries, prompt_lost, refuse_misfits
 from compactd.session.host import SessionHost
 from compactd.session.ledger import bare_id
 from compactd.session.listing import ListedSession, listed_of, read_listing
@@ -102,6 +102,9 @@ class Sessions:
         self.world = world
         self.store = store
         self._trees = trees
+        self.on_writer: Callable[[str, str], None] = lambda session_id, node: None
+        """Gets (session id, node) when another process is found to write a session that is open here, and may
+        be asked to change it."""
         self.open: dict[str, Session] = {}
         self.queues: WeakValueDictionary[str, RequestQueue] = WeakValueDictionary()
         """By session id, the queue of the requests to the session. It exists while the session is open, and
@@ -156,6 +159,7 @@ class Sessions:
         session = self.open.get(session_id)
         resumed = was_open = session is not None
         was_followed = session is not None and session.journal is None
+        turn_id = None if session is None or session.following is None else session.following.turn_id
         if session is not None and (session.journal is None or session.journal.is_broken):
             session.is_reopened = True
             with suppress(StorageFailed):  # what could not be stored was reported
@@ -192,6 +196,11 @@ class Sessions:
             if not resumed:
                 # An earlier session with this id may have left snapshots: its deletion was interrupted.
                 await snapshots.forget()
+        if turn_id is not None:
+            if session.following is not None:
+                session.following.turn_id = turn_id
+            else:
+                session.emit(prompt_lost(turn_id))
         if session.is_forwarded:
             return StartedSession(session, resumed, ())
         if session.journal is None:
@@ -326,10 +335,15 @@ class Sessions:
             raise
         if follower is not None:
             session.writer = owner
-            deleted = partial(self._close_deleted, session)
-            session.following = SessionFollower(session, follower, is_owned, deleted)
             session.is_forwarded = self.store.calls is not None and not want.read_only
+            deleted = partial(self._close_deleted, session)
+            on_writer = partial(self._note_writer, session)
+            session.following = SessionFollower(session, follower, is_owned, deleted, on_writer)
         return session
+
+    def _note_writer(self, session: Session, node: str) -> None:
+        if session.is_forwarded:
+            self.on_writer(session.id, node)
 
     def _close_deleted(self, session: Session) -> None:
         """Close a followed session that another process has deleted."""

@@ -62,7 +62,7 @@ from compactd.protocol.messages import (
 )
 from compactd.protocol.settings import GivenSettings, IgnoredSetting
 from compactd.session.cost_decision import decide_by_cost
-from compactd.session.host import AgentGate, ClientRef, SessionHost
+from compactd.session.host import AgentGate, AgentStatus, ClientRef, SessionHost
 from compactd.session.ledger import SessionLedger
 from compactd.session.queue import RequestQueue
 from compactd.session.recount import RecountCache
@@ -126,6 +126,18 @@ class FollowerStatus(Protocol):
         """True if the process that writes the session has begun a compaction and the journal does not show
         its end.
         """
+        ...
+
+    turn_id: str | None
+    """The prompt that the process that writes the session is answering, if it said so."""
+
+    @property
+    def status(self) -> AgentStatus | None:
+        """What the agent loop of the process that writes the session is doing, if it said so."""
+        ...
+
+    def send_on(self, event: Event) -> None:
+        """Send an event of the process that writes the session, which its journal does not show."""
         ...
 
     def is_owned_now(self) -> bool:

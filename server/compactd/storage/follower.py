@@ -39,6 +39,11 @@ class FileFollower:
         self._version = format_.version
 
     @property
+    def writer(self) -> None:
+        """None: processes that share files send each other nothing. See `Follower.writer`."""
+        return None
+
+    @property
     def size_bytes(self) -> int:
         """The number of bytes of the records read so far."""
         return self._end

@@ -140,6 +140,13 @@ class Follower(Protocol):
     """A reader of one session that another process may be writing. Its methods block."""
 
     @property
+    def writer(self) -> str | None:
+        """The name in `Calls` of the process that had the session open for writing at the last `poll`. None
+        if there was none, or if the store has no `Calls`.
+        """
+        ...
+
+    @property
     def size_bytes(self) -> int:
         """The size in bytes of the records read so far."""
         ...
@@ -186,7 +193,7 @@ class Post(Struct, frozen=True, kw_only=True):
 
 class Calls(Protocol):
     """Calls between the processes that share a store. A call may be lost when the database is restarted, so
-    who waits looks from time to time. Its methods block, except `new_id` and `listen`.
+    who waits looks from time to time. Its methods block, except `new_id`, `drop` and `listen`.
     """
 
     @property
@@ -204,6 +211,14 @@ class Calls(Protocol):
 
     def send(self, posts: Sequence[Post], answers: Sequence[tuple[Call, bytes]]) -> None:
         """Send calls to other processes, and answer theirs."""
+        ...
+
+    def tell(self, posts: Sequence[Post]) -> set[str]:
+        """Send calls that need no answer, to those of their receivers that live. Return these receivers."""
+        ...
+
+    def drop(self, call: Call) -> None:
+        """Note that a call was read that needs no answer. O(1)."""
         ...
 
     def take(self, waiting: Sequence[str]) -> tuple[list[Call], dict[str, bytes]]:

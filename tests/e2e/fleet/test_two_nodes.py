@@ -16,6 +16,18 @@ from tests.support.postgres import Server
 from tests.support.talk import user
 
 pytestmark = pytest.mark.system
+SEEN_LIVE = {
+    "agent_start",
+    "turn_start",
+    "message_start",
+    "message_delta",
+    "message_end",
+    "tool_execution_start",
+    "tool_execution_end",
+    "turn_end",
+    "agent_end",
+}
+"""Events of a prompt that the journal does not show."""
 
 
 def texts(node: Daemon) -> list[str]:
@@ -155,6 +167,68 @@ def test_the_tools_of_a_prompt_run_at_its_client_whichever_node_writes(node: Nod
         assert shown[0] == shown[1]
 
 
+def test_a_prompt_shows_the_same_events_at_each_node(node: Node) -> None:
+    with Loopback() as provider:
+        env = environment("anthropic", provider.base_url)
+        nodes = [node(env) for _ in range(3)]
+        for each in nodes:
+            each.call("session/start", session_id="s", model=MODELS["anthropic"], tools=TOOLS)
+        provider.play(
+            Answer(text="I look.", calls=(Call("read", "{}"),)), Answer(text=" ".join(["word"] * 300))
+        )
+        talk = Talk(nodes[1], "s")
+        turn = talk.prompt("Read it.")
+        kinds = []
+        for each in nodes:
+            each.event("agent_end", turn_id=turn)
+            events = [
+                got.value["params"] for got in each.received if got.value.get("method") == "agent/event"
+            ]
+            kinds.append(
+                [
+                    (one["type"], one.get("delta"), one.get("message"), one.get("turn_id"))
+                    for one in events
+                    if one["type"] in SEEN_LIVE
+                ]
+            )
+            said = [one["type"] for one in events]
+            assert said.index("agent_end") > max(at for at, it in enumerate(said) if it == "message_appended")
+            assert [one["seq"] for one in events] == sorted(one["seq"] for one in events)
+        assert kinds[0] == kinds[1] == kinds[2]
+        assert {kind for kind, *_ in kinds[0]} == SEEN_LIVE
+
+
+def test_the_prompt_of_a_writer_that_dies_ends_with_an_error(node: Node) -> None:
+    with Loopback() as provider:
+        env = environment("anthropic", provider.base_url)
+        nodes = [node(env) for _ in range(3)]
+        for each in nodes:
+            each.call("session/start", session_id="s", model=MODELS["anthropic"])
+        provider.play(Stall("Let me"))
+        turn = nodes[1].call("agent/prompt", session_id="s", text="Wait.")["turn_id"]
+        for each in nodes[1:]:
+            each.event("message_delta")
+            assert each.call("agent/state", session_id="s")["status"] == "streaming"
+        nodes[0].kill()
+
+        say(nodes[1], "Are you there?")
+        for each in nodes[1:]:
+            failed = each.event("error", turn_id=turn).value["params"]
+            assert failed["message"].endswith("Send the prompt again.")
+            assert each.call("agent/state", session_id="s")["status"] in ("idle", "unknown")
+
+
+def test_a_node_is_shown_the_progress_of_its_request(node: Node) -> None:
+    one, two = two_nodes(node)
+    one.call("session/append", session_id="s", messages=[user(400) for _ in range(60)])
+    two.call("session/compact", session_id="s", keep_recent=2_000, workDoneToken="here")
+
+    shown = [got.value["params"] for got in two.received if got.value.get("method") == "$/progress"]
+    assert {each["token"] for each in shown} == {"here"}
+    assert [each["value"]["kind"] for each in shown][:: len(shown) - 1] == ["begin", "end"]
+    assert any(each["value"]["kind"] == "report" for each in shown)
+
+
 def test_a_request_that_comes_while_the_writer_closes_the_session_is_carried_out(node: Node) -> None:
     one, two = node(), node()
     two.call("session/start", session_id="s")
@@ -215,6 +289,16 @@ def test_a_prompt_of_a_node_that_was_killed_is_stopped(node: Node) -> None:
 
         assert one.event("agent_end", turn_id=turn).value["params"]["stop_reason"] == "stop"
         assert not [got for got in one.received if got.value.get("method") == "tool/execute"]
+
+
+def test_a_session_is_deleted_at_either_node(node: Node) -> None:
+    one, two = two_nodes(node)
+    say(one, "one")
+    assert two.call("session/delete", session_id="s")["left"] == []
+    for each in (one, two):
+        assert each.event("session_closed").value["params"]["reason"] == "deleted"
+        assert each.call("session/list")["sessions"] == []
+        assert each.refusal("session/context", session_id="s").code == 1001
 
 
 def test_an_error_of_the_writer_reaches_the_client(node: Node) -> None:

@@ -7,7 +7,9 @@ from time import time
 
 import pytest
 
-from compactd.client import Client
+from compactd.cli.commands.sessions import delete_each
+from compactd.client import Client, RpcError
+from compactd.protocol.wire import Left, SessionInfo
 from tests.support.command_line import TERMINAL, environment, run, run_each
 from tests.support.terminals import in_terminal
 
@@ -118,6 +120,35 @@ def test_old_sessions_expire_but_open_and_newer_ones_stay(home) -> None:
     assert wrong.code == 2
     left = run(home, "sessions", "--json").json["sessions"]
     assert sorted(one["session_id"] for one in left) == ["in-use", "new"]
+
+
+def test_a_session_that_cannot_be_deleted_is_left_and_the_others_are_deleted() -> None:
+    old = [
+        SessionInfo(
+            session_id=name,
+            title=None,
+            model=None,
+            message_count=1,
+            compactions=0,
+            bytes=100,
+            updated_at=0.0,
+            open=False,
+        )
+        for name in "abc"
+    ]
+    asked: list[str] = []
+
+    def delete(session_id: str) -> tuple[Left, ...]:
+        asked.append(session_id)
+        if session_id == "b":
+            raise RpcError(1004, "Another process has this session open.")
+        return ()
+
+    deleted, left = delete_each(old, delete)
+
+    assert asked == ["a", "b", "c"]
+    assert [one.session_id for one in deleted] == ["a", "c"]
+    assert [(one.where, one.why) for one in left] == [("b", "Another process has this session open.")]
 
 
 def test_a_model_is_told_with_its_window_and_where_that_comes_from(home) -> None:

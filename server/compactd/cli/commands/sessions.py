@@ -15,12 +15,12 @@ from msgspec import Struct
 from compactd.cli.commands.show_session import SHOW, find_session
 from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag, Option
 from compactd.cli.framework.complete import models, session_ids
-from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO
+from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO
 from compactd.cli.framework.page import Page, one_line, plural, shorten_to_columns
 from compactd.cli.framework.quantities import age_text
 from compactd.cli.framework.session_rows import content_texts, is_empty
 from compactd.cli.framework.stored import show_nothing_stored
-from compactd.client import Client
+from compactd.client import Client, RpcError
 from compactd.protocol.wire import Left, SessionInfo
 
 ABOUT = """\
@@ -188,8 +188,29 @@ def expire(options: ExpireOptions, page: Page) -> int:
         is_asked = page.is_drawn and sys.stdin.isatty() and not options.yes
         if not old or options.dry_run or (is_asked and not _confirm(what)):
             return _show_expired(page, old, (), what if old else "no session is so old", is_done=False)
-        left = [left for one in old for left in client.session_delete(session_id=one.session_id).left]
-    return _show_expired(page, old, left, what, is_done=True)
+        deleted, left = delete_each(old, lambda id: client.session_delete(session_id=id).left)
+    what = f"{plural(len(deleted), 'session')}, not written for {options.older_than:g} days"
+    _show_expired(page, deleted, left, what, is_done=True)
+    return DONE if len(deleted) == len(old) else FAILED
+
+
+def delete_each(
+    sessions: Sequence[SessionInfo], delete: Callable[[str], Sequence[Left]]
+) -> tuple[list[SessionInfo], list[Left]]:
+    """Delete sessions with `delete`, which returns what is left of one. Return (the sessions that were
+    deleted, what is left). If one cannot be deleted, for example because it was opened meanwhile, it is left,
+    and the others are deleted.
+    """
+    deleted: list[SessionInfo] = []
+    left: list[Left] = []
+    for one in sessions:
+        try:
+            left += delete(one.session_id)
+        except RpcError as error:
+            left.append(Left(where=one.session_id, why=error.message))
+        else:
+            deleted.append(one)
+    return deleted, left
 
 
 def _show_expired(

@@ -16,15 +16,25 @@ from typing import Protocol, TypeGuard, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from compactd.daemon.fleet.live_events import LiveEvents
 from compactd.daemon.fleet.mailbox import Mailbox
-from compactd.daemon.fleet.messages import Answered, Asked, Cancel, Forwarded, Question
+from compactd.daemon.fleet.messages import (
+    Answered,
+    Asked,
+    Cancel,
+    Forwarded,
+    Progressed,
+    Question,
+    Told,
+)
+from compactd.daemon.fleet.remote_client import RemoteClient
 from compactd.daemon.fleet.repeats import is_repeatable
 from compactd.daemon.fleet.route import GRACE_S, PendingRequest, Route
 from compactd.daemon.rpc.outgoing import INTERNAL_ERROR, AnsweredWithError, ErrorObject, error_object
 from compactd.daemon.rpc.params import ParamsReader
-from compactd.daemon.rpc.request import Reply, Request
+from compactd.daemon.rpc.request import ProgressParams, ProgressReport, Reply, Request
 from compactd.protocol.errors import SessionLocked, SessionNotFound, StorageFailed
-from compactd.protocol.messages import encode
+from compactd.protocol.messages import Event, encode
 from compactd.protocol.methods import Method
 from compactd.session.host import ClientFailed, ClientRef, acting
 from compactd.session.manager import Sessions, Start
@@ -43,7 +53,7 @@ _OTHER_VERSION = Answered(
     )
 )
 
-_decode = msgspec.json.Decoder(Asked).decode
+_decode = msgspec.json.Decoder(Asked | Told).decode
 
 
 class FleetHost(Protocol):
@@ -74,22 +84,6 @@ class FleetHost(Protocol):
         ...
 
 
-class RemoteClient:
-    """A client of another daemon: a `ClientRef`."""
-
-    is_connected = True
-    """Whether it is connected is known at its daemon only, which says so when it is asked."""
-
-    def __init__(self, node: str, call_id: str, name: str | None) -> None:
-        self.node = node
-        self.call_id = call_id
-        self._name = name
-
-    def name_in(self, session_id: str) -> str | None:
-        """Return the name that the client gave itself, or None."""
-        return self._name
-
-
 class Forwarder:
     """The requests that go from this daemon to others, and from others to this one. Use it only on the event
     loop's thread.
@@ -97,7 +91,14 @@ class Forwarder:
 
     def __init__(self, host: FleetHost, calls: Calls) -> None:
         self._host = host
-        self._mailbox = Mailbox(host, calls, lambda call: self._mailbox.start(self._serve(call)))
+        self._mailbox = Mailbox(
+            host,
+            calls,
+            lambda call: self._mailbox.start(self._serve(call)),
+            lambda node: self._live.forget_node(node),
+        )
+        self._live = LiveEvents(host.sessions, self._mailbox)
+        host.sessions.on_writer = self._live.follow
         self._routes: dict[str, Route] = {}
         """By session, the way of the requests that another daemon is to carry out."""
         self._prompters: OrderedDict[str, ClientRef] = OrderedDict()
@@ -106,6 +107,8 @@ class Forwarder:
         """By method, the decoder of its params."""
         self._served: dict[str, asyncio.Task[Answered]] = {}
         """By the id of its call, the request of another daemon that is being carried out."""
+        self._reports: dict[str, Callable[[float, str | None], None]] = {}
+        """By the id of a call, what shows its client the progress."""
 
     # --- requests of this daemon's clients --------------------------------------------------------------
 
@@ -115,6 +118,7 @@ class Forwarder:
         session: Session,
         method: Method,
         params: Struct,
+        request: Request,
     ) -> Reply:
         """Carry a request out with `work` if this daemon writes the session. If another one does, or has
         taken the session over meanwhile, have it carried out there.
@@ -125,7 +129,7 @@ class Forwarder:
         while True:
             route = self._routes.get(session.id)
             if session.is_forwarded or (route is not None and route.is_busy):
-                answer = await self._forward(session, method, params)
+                answer = await self._forward(session, method, params, request)
                 if answer is not None:
                     return await self._reply(session.id, answer)
             try:
@@ -141,19 +145,32 @@ class Forwarder:
             await self._host.sessions.start(Start(session_id=session.id))
             session = self._host.sessions.get(session.id)
 
-    async def _forward(self, session: Session, method: Method, params: Struct) -> Answered | None:
+    async def _forward(
+        self, session: Session, method: Method, params: Struct, request: Request
+    ) -> Answered | None:
         """Return another daemon's answer to a request. None if this daemon writes the session now."""
         client = acting.get()
-        name = None if client is None else client.name_in(session.id)
-        asked = Forwarded(session_id=session.id, method=method.name, params=Raw(encode(params)), client=name)
-        request = PendingRequest(encode(asked), is_repeatable=is_repeatable(method, params))
+        asked = Forwarded(
+            session_id=session.id,
+            method=method.name,
+            params=Raw(encode(params)),
+            client=None if client is None else client.name_in(session.id),
+            shows_progress=request.token is not None,
+        )
+        pending = PendingRequest(encode(asked), is_repeatable=is_repeatable(method, params))
         if client is not None and method.name == "agent/prompt":
-            request.on_sent = partial(self._note_prompter, client)
+            pending.on_sent = partial(self._note_prompter, client)
+        if asked.shows_progress:
+            pending.on_sent = partial(self._note_report, request)
         route = self._routes.get(session.id)
         if route is None:
             opened, ended = partial(self._open, session.id), partial(self._forget_route, session.id)
             route = self._routes[session.id] = Route(self._mailbox, session.id, opened, ended)
-        return await route.send(request)
+        try:
+            return await route.send(pending)
+        finally:
+            if pending.call_id is not None:
+                self._reports.pop(pending.call_id, None)
 
     async def _reply(self, session_id: str, answer: Answered) -> Reply:
         if answer.error is not UNSET:
@@ -169,6 +186,9 @@ class Forwarder:
     async def _open(self, session_id: str) -> bool:
         await self._host.sessions.start(Start(session_id=session_id))
         return self._host.sessions.get(session_id).journal is not None
+
+    def _note_report(self, request: Request, call_id: str) -> None:
+        self._reports[call_id] = request.progress
 
     def _note_prompter(self, client: ClientRef, call_id: str) -> None:
         self._prompters[call_id] = client
@@ -206,16 +226,23 @@ class Forwarder:
             raise ClientFailed(answer.error.message)
         return Raw(b"null") if answer.result is UNSET else answer.result
 
+    def publish(self, session_id: str, event: Event) -> None:
+        """Send an event of a session to the daemons that follow it. See `LiveEvents.publish`."""
+        self._live.publish(session_id, event)
+
     # --- calls of other daemons -------------------------------------------------------------------------
 
     async def _serve(self, call: Call) -> None:
         try:
-            asked: Asked = _decode(call.body)
+            asked: Asked | Told = _decode(call.body)
         except msgspec.DecodeError:
-            answer = _OTHER_VERSION
+            self._mailbox.answer(call, _OTHER_VERSION)
+            return
+        if isinstance(asked, Told):
+            self._mailbox.drop(call)
+            await self._hear(call.sender, asked)
         else:
-            answer = await self._answer(call, asked)
-        self._mailbox.answer(call, answer)
+            self._mailbox.answer(call, await self._answer(call, asked))
 
     async def _answer(self, call: Call, asked: Asked) -> Answered:
         if isinstance(asked, Cancel):
@@ -228,6 +255,7 @@ class Forwarder:
             return Answered(is_closed=True)
         if asked.method not in self._host.methods:
             return _OTHER_VERSION
+        self._live.add(asked.session_id, call.sender)
         task = self._served[call.id] = asyncio.ensure_future(self._answer_to(call, asked))
         try:
             return await task
@@ -254,7 +282,8 @@ class Forwarder:
             reader = self._readers[method.name] = ParamsReader(method.name, method.params)
         params = reader.read(asked.params)
         acting.set(RemoteClient(call.sender, call.id, asked.client))
-        request = Request(id=None, name=method.name, _notify=lambda *_, **__: True)
+        token = b"0" if asked.shows_progress else None
+        request = Request(id=None, name=method.name, _notify=partial(self._report, call), token=token)
         try:
             return encode(await _awaited(self._host.call(method, params, request)))
         finally:
@@ -273,6 +302,22 @@ class Forwarder:
         except ClientFailed as failed:
             return Answered(error=ErrorObject(INTERNAL_ERROR, failed.message))
         return Answered(result=raw)
+
+    def _report(self, call: Call, method: str, params: Struct | Raw, droppable: bool = False) -> bool:
+        """Tell the daemon of a request's client how far the request is. The other daemon begins and ends the
+        progress.
+        """
+        if isinstance(params, ProgressParams) and isinstance(params.value, ProgressReport):
+            fraction, message = (params.value.percentage or 0) / 100, params.value.message
+            told = Progressed(call=call.id, fraction=fraction, message=message)
+            self._mailbox.tell(call.sender, encode(told))
+        return True
+
+    async def _hear(self, sender: str, told: Told) -> None:
+        if not isinstance(told, Progressed):
+            await self._live.hear(sender, told)
+        elif (report := self._reports.get(told.call)) is not None:
+            report(told.fraction, told.message)
 
     def _records(self, asked: Forwarded) -> int:
         session = self._host.sessions.open.get(asked.session_id)

@@ -18,6 +18,9 @@ from compactd.storage.protocols import Call, Calls, Post
 
 T = TypeVar("T")
 
+TELL_S = 0.03
+"""Seconds for which things to tell are collected, so that words that come one by one are sent together."""
+MAX_TOLD = 10_000
 RETRY_S = 1.0
 """Seconds until the database is tried again after a failure."""
 
@@ -38,16 +41,26 @@ class Mailbox:
     order in which it was posted. Use it only on the event loop's thread.
     """
 
-    def __init__(self, workers: Workers, calls: Calls, on_call: Callable[[Call], None]) -> None:
-        """`on_call` gets each call of another daemon, in their order."""
+    def __init__(
+        self,
+        workers: Workers,
+        calls: Calls,
+        on_call: Callable[[Call], None],
+        on_gone: Callable[[str], None],
+    ) -> None:
+        """`on_call` gets each call of another daemon, in their order. `on_gone` gets the name of a daemon
+        that was to be told something and is gone.
+        """
         self._workers = workers
         self._calls = calls
         self._on_call = on_call
+        self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, asyncio.Future[Answered]] = {}
         """By the id of a call that was posted, who waits for its answer."""
         self._posts: list[Post] = []
         self._answers: list[tuple[Call, bytes]] = []
+        self._told: list[Post] = []
         self._tasks: set[asyncio.Task[object]] = set()
         self._is_sending = self._has_news = False
         self._reading: asyncio.Task[None] | None = None
@@ -72,6 +85,19 @@ class Mailbox:
         """Answer a call of another daemon. Tried again until the database takes it."""
         self._answers.append((call, encode(answered)))
         self._send_soon()
+
+    def tell(self, node: str, body: bytes) -> None:
+        """Send another daemon something that needs no answer, within `TELL_S` seconds. It is lost if the
+        daemon is gone, and the oldest of more than `MAX_TOLD` if the database cannot be reached.
+        """
+        if not self._told:
+            self._loop.call_later(TELL_S, self._send_soon)
+        self._told.append(Post(id=self._calls.new_id(), node=node, body=body))
+        del self._told[:-MAX_TOLD]
+
+    def drop(self, call: Call) -> None:
+        """Note that a call was read that needs no answer."""
+        self._calls.drop(call)
 
     def forget(self, call_id: str) -> None:
         """Wait no longer for an answer. Does nothing if it has come. The call is not withdrawn."""
@@ -125,11 +151,14 @@ class Mailbox:
 
     async def _send(self) -> None:
         try:
-            while self._posts or self._answers:
+            while self._posts or self._answers or self._told:
                 posts, self._posts = self._posts, []
                 answers, self._answers = self._answers, []
                 try:
-                    await self._workers.in_worker(partial(self._calls.send, posts, answers))
+                    if posts or answers:
+                        await self._workers.in_worker(partial(self._calls.send, posts, answers))
+                    posts, answers = [], []
+                    await self._send_told()
                 except CompactdError as error:
                     self._answers = [*answers, *self._answers]
                     for post in posts:
@@ -140,6 +169,18 @@ class Mailbox:
                     await asyncio.sleep(RETRY_S)
         finally:
             self._is_sending = False
+
+    async def _send_told(self) -> None:
+        told, self._told = self._told, []
+        if not told:
+            return
+        try:
+            alive = await self._workers.in_worker(partial(self._calls.tell, told))
+        except CompactdError:
+            self._told = [*told, *self._told][-MAX_TOLD:]
+            raise
+        for node in {post.node for post in told} - alive:
+            self._on_gone(node)
 
     async def _read(self) -> None:
         try:

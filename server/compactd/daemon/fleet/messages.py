@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.daemon.rpc.outgoing import ErrorObject
+from compactd.protocol.messages import Event
 
 
 class Forwarded(Struct, frozen=True, kw_only=True, tag="request"):
@@ -15,6 +16,8 @@ class Forwarded(Struct, frozen=True, kw_only=True, tag="request"):
     params: Raw
     client: str | None = None
     """The name that the client gave itself."""
+    shows_progress: bool = False
+    """True if the client wants `$/progress`."""
 
 
 class Question(Struct, frozen=True, kw_only=True, tag="question"):
@@ -36,6 +39,39 @@ class Cancel(Struct, frozen=True, kw_only=True, tag="cancel"):
 
 
 Asked = Forwarded | Question | Cancel
+"""What gets an answer."""
+
+
+class Follow(Struct, frozen=True, kw_only=True, tag="follow"):
+    """The sender has a session open, and wants its events; or no longer, if `ends` is true."""
+
+    session_id: str
+    ends: bool = False
+
+
+class LiveEvent(Struct, frozen=True, kw_only=True, tag="event"):
+    """An event that a follower of the journal does not see, for the daemons that follow the session."""
+
+    session_id: str
+    event: Event
+    records: int
+    """How many records the session had when it happened."""
+    client: str | None
+    """The name of the client that caused it."""
+
+
+class Progressed(Struct, frozen=True, kw_only=True, tag="progress"):
+    """The progress of a request, for the daemon whose client it is."""
+
+    call: str
+    """The id of the call with which the request was sent."""
+    fraction: float
+    """From 0 to 1."""
+    message: str | None
+
+
+Told = Follow | LiveEvent | Progressed
+"""What gets no answer."""
 
 
 class Answered(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -148,8 +148,8 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
     loop = session.agent_loop.status if session.agent_loop is not None else None
     # A redaction also occupies the slot, but clients are told neither its start nor its end.
     is_compacting = session.operation is not None and session.operation.is_compaction
-    if session.following is not None and session.following.is_compacting:
-        is_compacting = True
+    if session.following is not None:
+        loop, is_compacting = session.following.status, session.following.is_compacting
     # If another process writes the session, the journal shows its compactions but not whether a turn runs.
     resting: Status = "unknown" if session.owner == "other" else "idle"
     return wire.StateResult(

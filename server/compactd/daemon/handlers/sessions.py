@@ -48,7 +48,7 @@ class SessionHandlers(HandlerGroup):
         if session.is_forwarded and fleet is not None:
             # The values in the params are the writer's to apply.
             start_here = partial(self.session_start, params, request)
-            answer = await fleet.carry_out(start_here, session, METHODS["session/start"], params)
+            answer = await fleet.carry_out(start_here, session, METHODS["session/start"], params, request)
             if isinstance(answer, wire.StartResult):
                 return answer
             assert isinstance(answer, Raw)

@@ -43,6 +43,20 @@ WITH sent AS (
 )
 SELECT pg_notify(channel, 'calls'), set_config('synchronous_commit', 'off', true)
 FROM unnest(%(channels)s::text[]) AS channel"""
+_TELL = """
+WITH alive AS (
+    SELECT node FROM compactd.nodes
+    WHERE tenant = %(tenant)s AND node = ANY(%(receivers)s) AND lease_until > clock_timestamp()
+), sent AS (
+    INSERT INTO compactd.calls (tenant, id, sender, receiver, body)
+    SELECT %(tenant)s, id, %(node)s, receiver, body
+    FROM unnest(%(ids)s::text[], %(receivers)s::text[], %(bodies)s::bytea[])
+        WITH ORDINALITY AS given(id, receiver, body, nth) JOIN alive ON alive.node = receiver
+    ORDER BY nth
+    ON CONFLICT DO NOTHING
+)
+SELECT node, pg_notify('compactd_' || node, 'calls'), set_config('synchronous_commit', 'off', true)
+FROM alive"""
 _TAKE = """
 WITH taken AS (
     UPDATE compactd.calls SET is_taken = true
@@ -78,7 +92,7 @@ class PostgresCalls:
         self._known: set[str] = set()
         """The calls to this node that it has read and not answered."""
         self._done: list[str] = []
-        """The calls of this node whose answers it has read."""
+        """The calls to remove: those whose answers this node has read, and those that need none."""
         self._swept_at = -SWEEP_S
 
     def writer_of(self, session_id: str) -> str | None:
@@ -108,6 +122,24 @@ class PostgresCalls:
         with self._lock:
             self._known.difference_update(call.id for call, _ in answers)
 
+    def tell(self, posts: Sequence[Post]) -> set[str]:
+        """Send calls that need no answer, to nodes whose lease has not ended. Return these nodes. One round
+        trip.
+        """
+        named = self._named(
+            node=self.node,
+            ids=[post.id for post in posts],
+            receivers=[post.node for post in posts],
+            bodies=[post.body for post in posts],
+        )
+        rows = self._run(lambda connection: connection.execute(_TELL, named, binary=True).fetchall())
+        return {row[0] for row in rows}
+
+    def drop(self, call: Call) -> None:
+        """Note that a call was read that needs no answer. The next `take` removes it. O(1)."""
+        with self._lock:
+            self._done.append(call.id)
+
     def take(self, waiting: Sequence[str]) -> tuple[list[Call], dict[str, bytes]]:
         """Return (the new calls to this node in their order, the answers that came to `waiting`). One
         round trip; once in `SWEEP_S` seconds it also removes calls that nobody wants any more.
@@ -129,6 +161,7 @@ class PostgresCalls:
             else:
                 answers[call_id] = body
         with self._lock:
+            self._known.difference_update(done)
             self._known |= {call.id for call in calls}
             self._done = [*self._done[len(done) :], *answers]
         return calls, answers

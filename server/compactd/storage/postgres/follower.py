@@ -21,7 +21,8 @@ NOT_READ = "The session could not be read"
 
 # One statement, so that all of it is from the same moment.
 _READ = """
-SELECT s.changed, s.head, r.record FROM compactd.sessions AS s
+SELECT s.changed, s.head, r.record, CASE WHEN s.token IS NULL THEN NULL ELSE s.node END
+FROM compactd.sessions AS s
 LEFT JOIN compactd.records AS r ON r.tenant = s.tenant AND r.session_id = s.session_id
     AND r.seq >= CASE WHEN s.changed = %(changed)s AND s.head >= %(seen)s THEN %(seen)s ELSE 0 END
 WHERE s.tenant = %(tenant)s AND s.session_id = %(key)s AND s.head > 0 ORDER BY r.seq"""
@@ -35,6 +36,8 @@ class Lines(Struct, frozen=True):
     head: int
     """The number of records of the session."""
     data: bytes
+    writer: str | None
+    """The node that has the session open for writing, or had it last, if it did not release it."""
 
 
 def read_lines(connection: Connection, tenant: str, key: str, changed: int, seen: int) -> Lines | None:
@@ -45,10 +48,11 @@ def read_lines(connection: Connection, tenant: str, key: str, changed: int, seen
     rows = connection.execute(_READ, named, binary=True).fetchall()
     if not rows:
         return None
-    number, head, _ = rows[0]
+    number, head, _, writer = rows[0]
     assert isinstance(number, int)
     assert isinstance(head, int)
-    return Lines(number, head, b"".join(row[2] for row in rows if isinstance(row[2], bytes)))
+    data = b"".join(row[2] for row in rows if isinstance(row[2], bytes))
+    return Lines(number, head, data, writer if isinstance(writer, str) else None)
 
 
 def whole_content(lines: Lines, session_id: str, format_: JournalFormat) -> Content:
@@ -79,6 +83,12 @@ class PostgresFollower:
         self._changed = -1
         self._seen = 0
         self._size_bytes = 0
+        self._writer: str | None = None
+
+    @property
+    def writer(self) -> str | None:
+        """The node that had the session open for writing at the last `poll`. See `Follower.writer`."""
+        return self._writer
 
     @property
     def size_bytes(self) -> int:
@@ -102,6 +112,7 @@ class PostgresFollower:
         if lines is None:
             self._changed = -1
             raise not_found_error(self._session_id)
+        self._writer = lines.writer
         if lines.changed == self._changed and lines.head >= self._seen:
             return self._read_on(lines)
         content = whole_content(lines, self._session_id, self._format)

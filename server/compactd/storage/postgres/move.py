@@ -15,9 +15,9 @@ from compactd.storage.journal_records import as_appended, scan
 from compactd.storage.os_files import SYSTEM
 from compactd.storage.paths import file_stem
 from compactd.storage.postgres.keys import key_of, message_key, notice_of
+from compactd.storage.postgres.notices import CHANNEL
 from compactd.storage.postgres.pool import Connection
 from compactd.storage.postgres.store import PostgresStore
-from compactd.storage.postgres.writer import CHANNEL
 
 Outcome = Literal["copied", "same", "differs"]
 """`same`: the target has the session already, to the byte. `differs`: it has another session of this id. That

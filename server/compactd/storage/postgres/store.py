@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from compactd.storage.decode_journal import id_of, not_found_error, working_dir_of
@@ -19,10 +20,10 @@ from compactd.storage.postgres.follower import NOT_READ, Lines, PostgresFollower
 from compactd.storage.postgres.index import PostgresIndex
 from compactd.storage.postgres.keys import key_of, notice_of
 from compactd.storage.postgres.leases import Leases, live, locked_error, new_token
-from compactd.storage.postgres.notices import Notices
+from compactd.storage.postgres.notices import CHANNEL, Announcer, Notices
 from compactd.storage.postgres.pool import MAX_CONNECTIONS, PATIENCE_S, Connection, Pool
 from compactd.storage.postgres.schema import FORGET_WORDS, LOCK_WORDS
-from compactd.storage.postgres.writer import CHANNEL, RELEASE, SessionWriter
+from compactd.storage.postgres.writer import RELEASE, SessionWriter
 from compactd.storage.protocols import Durability, Stored
 
 _NOT_OPENED = "The session could not be opened"
@@ -90,6 +91,7 @@ class PostgresStore:
         self._leases = Leases(self.pool)
         self._index = PostgresIndex(self.pool)
         self._notices = Notices(self.pool, (CHANNEL, channel_of(self._leases.node)))
+        self._announcer = Announcer(self.pool)
         self._calls = PostgresCalls(self.pool, self._leases.node, self._notices)
         self._workers = ThreadPoolExecutor(MAX_CONNECTIONS, thread_name_prefix="compactd-store")
 
@@ -150,7 +152,7 @@ class PostgresStore:
             content = whole_content(lines, session_id, self._format)
         except BaseException:
             self._leases.drop(key, token)
-            gone = {**named, "mine": [token], "notice": notice_of(self.pool.tenant, session_id)}
+            gone = {**named, "mine": [token]}
             self.pool.run(_NOT_OPENED, lambda connection: connection.execute(RELEASE.encode(), gone))
             raise
         head = len(content.records)
@@ -218,13 +220,11 @@ class PostgresStore:
                     return attempts > 1  # it was deleted before the connection was lost
                 for statement in (_DELETE_RECORDS, *FORGET_WORDS):
                     connection.execute(statement, named)
-                connection.execute(
-                    "SELECT pg_notify(%s, %s)", (CHANNEL, notice_of(self.pool.tenant, session_id))
-                )
                 return True
 
         if not self.pool.run(_NOT_DELETED, remove):
             raise not_found_error(session_id)
+        self._announcer.announce(notice_of(self.pool.tenant, session_id))
         if self._home is not None:
             shutil.rmtree(self._home / "snapshots" / file_stem(session_id), ignore_errors=True)
 
@@ -250,6 +250,7 @@ class PostgresStore:
 
     def _close(self) -> None:
         self._notices.close()
+        self._announcer.close()
         self._leases.close()
         self._workers.shutdown()
         self.pool.close()
@@ -265,7 +266,7 @@ class PostgresStore:
             head=head,
             size_bytes=size_bytes,
             durability=durability,
-            notice=notice_of(self.pool.tenant, session_id),
+            announce=partial(self._announcer.announce, notice_of(self.pool.tenant, session_id)),
         )
         return BatchedJournal(writer, self._workers, seq=head)
 

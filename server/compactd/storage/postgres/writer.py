@@ -16,12 +16,9 @@ from compactd.storage.postgres.pool import Attempts, Connection, Pool
 from compactd.storage.postgres.schema import FORGET_WORDS, LOCK_WORDS
 from compactd.storage.protocols import LOST_LEASE, Durability
 
-CHANNEL = "compactd"
-"""The channel on which each commit is announced."""
-
 # The row is locked by the UPDATE. If the token is not mine or the head is not what I expect, no row is found,
 # so nothing is inserted. `synchronous_commit` is set for this transaction only.
-_APPEND = f"""
+_APPEND = """
 WITH mine AS (
     UPDATE compactd.sessions SET head = head + %(count)s, bytes = bytes + %(bytes)s,
         updated_at = clock_timestamp()
@@ -33,7 +30,7 @@ WITH mine AS (
     FROM mine, unnest(%(lines)s::bytea[], %(ids)s::text[]) WITH ORDINALITY AS given(line, message_id, nth)
     RETURNING 1
 )
-SELECT pg_notify('{CHANNEL}', %(notice)s), set_config(
+SELECT set_config(
         'synchronous_commit', coalesce(%(commit)s::text, current_setting('synchronous_commit')), true),
     (SELECT count(*) FROM added)
 FROM mine"""
@@ -62,12 +59,9 @@ UPDATE compactd.sessions SET bytes = (
     WHERE tenant = %(tenant)s AND session_id = %(key)s)
 WHERE tenant = %(tenant)s AND session_id = %(key)s RETURNING bytes"""
 
-RELEASE = f"""
-WITH mine AS (
-    UPDATE compactd.sessions SET token = NULL, node = NULL
-    WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s) RETURNING 1
-)
-SELECT pg_notify('{CHANNEL}', %(notice)s) FROM mine"""
+RELEASE = """
+UPDATE compactd.sessions SET token = NULL, node = NULL
+WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s)"""
 _REMOVE = """
 DELETE FROM compactd.sessions
 WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s) AND head = 0"""
@@ -90,8 +84,9 @@ class SessionWriter:
         head: int,
         size_bytes: int,
         durability: Durability,
-        notice: str,
+        announce: Callable[[], None],
     ) -> None:
+        """`announce` is called after each commit."""
         self.size_bytes = size_bytes
         """The size in bytes of the acknowledged records."""
         self._pool = pool
@@ -102,7 +97,7 @@ class SessionWriter:
         """Each token that this writer may have put into the row. A reply that is lost leaves two."""
         self._head = head
         self._commit = None if durability == "disk" else "off"
-        self._notice = notice
+        self._announce = announce
         self._in_doubt: object | None = None
         """What was sent when the connection broke, so that it may or may not be stored."""
         self._is_broken = False
@@ -137,8 +132,8 @@ class SessionWriter:
         with suppress(psycopg.Error, CompactdError), self._pool.connection() as connection:
             if self._in_doubt is not None:
                 self._settle(connection, None)
-            named = self._named(mine=self._mine, notice=self._notice)
-            connection.execute((_REMOVE if remove else RELEASE).encode(), named)
+            connection.execute((_REMOVE if remove else RELEASE).encode(), self._named(mine=self._mine))
+            self._announce()
 
     def _attempt(self, sent: object, work: Callable[[Connection], None]) -> PostgresFailure | None:
         attempts = Attempts(self._pool.patience_s)
@@ -147,6 +142,7 @@ class SessionWriter:
                 with self._pool.connection() as connection:
                     if self._in_doubt is None or not self._settle(connection, sent):
                         work(connection)
+                self._announce()
                 return None
             except _LeaseLost:
                 return self._break(LOST_LEASE)
@@ -168,9 +164,7 @@ class SessionWriter:
 
     def _append(self, connection: Connection, lines: list[bytes], ids: list[str | None]) -> None:
         size = sum(map(len, lines))
-        named = self._named(
-            count=len(lines), bytes=size, lines=lines, ids=ids, notice=self._notice, commit=self._commit
-        )
+        named = self._named(count=len(lines), bytes=size, lines=lines, ids=ids, commit=self._commit)
         if connection.execute(_APPEND.encode(), named, binary=True).fetchone() is None:
             raise _LeaseLost
         connection.check_replicated()
@@ -191,7 +185,6 @@ class SessionWriter:
             for statement in FORGET_WORDS:
                 connection.execute(statement, named)
             row = connection.execute(_SIZE, named).fetchone()
-            connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, self._notice))
         connection.check_replicated()
         if row is not None and isinstance(row[0], int):
             self.size_bytes = row[0]

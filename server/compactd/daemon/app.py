@@ -203,7 +203,7 @@ class Daemon:
             self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
         changes = method.scope == "session" and not (method.opens or method.ends or method.read_only)
-        if self.fleet is not None and (changes or method.name == "session/delete"):
+        if self.fleet is not None and changes:
             session = self.open_sessions.get(getattr(params, "session_id", None) or "")
             if session is not None:
                 work = partial(self._handle, handle, method, params, request)

@@ -291,16 +291,6 @@ def test_a_prompt_of_a_node_that_was_killed_is_stopped(node: Node) -> None:
         assert not [got for got in one.received if got.value.get("method") == "tool/execute"]
 
 
-def test_a_session_is_deleted_at_either_node(node: Node) -> None:
-    one, two = two_nodes(node)
-    say(one, "one")
-    assert two.call("session/delete", session_id="s")["left"] == []
-    for each in (one, two):
-        assert each.event("session_closed").value["params"]["reason"] == "deleted"
-        assert each.call("session/list")["sessions"] == []
-        assert each.refusal("session/context", session_id="s").code == 1001
-
-
 def test_an_error_of_the_writer_reaches_the_client(node: Node) -> None:
     _, two = two_nodes(node)
     assert two.refusal("session/undo", session_id="s").code == 1011

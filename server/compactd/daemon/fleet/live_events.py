@@ -1,6 +1,6 @@
 """Events of a session that its journal does not show, such as the words of an answer while they come.
 
-The daemon that writes the session sends them to the others that have it open, which send them to their clients.
+The daemon that writes the session sends them to the others that have it open, and these to their clients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Notifications about commits, so that a reader need not wait for its next poll.
 
-They are sent after the commits, for all sessions together. In the same transaction, they would have each commit
-of the database wait for the one before it: PostgreSQL lets only one transaction with NOTIFY commit at a time.
+They are sent after the commits, for all sessions together. PostgreSQL lets only one transaction with NOTIFY
+commit at a time: in the same transaction, they would have each commit wait for the one before it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ CHANNEL = "compactd"
 _WAIT_S = 0.5
 """How often the thread checks whether it should stop."""
 _RECONNECT_S = 0.5
-_TOGETHER_S = 0.02
+_TOGETHER_S = 0.05
 """Seconds for which commits are collected before they are announced."""
 _ANNOUNCE = f"""
 SELECT pg_notify('{CHANNEL}', payload), set_config('synchronous_commit', 'off', true)
@@ -28,7 +28,7 @@ FROM unnest(%s::text[]) AS payload"""
 
 
 class Announcer:
-    """Announces commits to all nodes, a few hundredths of a second later. One thread, from the first commit
+    """Announces commits to all nodes, at most `_TOGETHER_S` seconds later. One thread, from the first commit
     on. May be used in any thread.
     """
 

@@ -102,7 +102,7 @@ def refuse_misfits() -> Iterator[None]:
         ) from error
 
 
-_STATUS: Mapping[type[Event], AgentStatus] = {
+_STATUS: Mapping[type, AgentStatus] = {
     AgentStart: "running",
     MessageStart: "streaming",
     MessageEnd: "running",
@@ -178,7 +178,10 @@ class SessionFollower:
                 self.turn_id = None
             case _:
                 pass
-        self.status = None if self.turn_id is None else _STATUS.get(type(event), self.status)
+        if self.turn_id is None:
+            self.status = None
+        elif (status := _STATUS.get(type(event))) is not None:
+            self.status = status
         self._session.emit(event)
 
     async def stop(self) -> None:

@@ -269,7 +269,7 @@ def test_if_nothing_is_kept_no_number_of_details_is_invented(home) -> None:
     ]
     file = home / "names.json"
     file.write_text(json.dumps([*messages, {"role": "user", "content": "Go on."}]))
-    command = ("compact", file, "--target", "100", "--strategy", "truncate")
+    command = ("compact", file, "--target", "100")
 
     short, whole, data = run_each(home, command, (*command, "--lost"), (*command, "--json"))
 

@@ -6,8 +6,6 @@ and each unit has *features* (names, words, sequences of words). For each featur
 writes it again (`reuse_model.py`) is multiplied by what it is worth to show it (`scoring.py`). A greedy cover
 picks the units with the most value per token (`greedy_cover.py`). The picked units are put under headings
 (`sections.py`).
-
-For compactions that need no extract (strategy `truncate`), `AtomFacts` finds only the names in messages.
 """
 
 from __future__ import annotations
@@ -33,32 +31,6 @@ from compactd.core.text.summary_format import LEAD, NATURE, SECTIONS, FileLists,
 from compactd.core.work.file_operations import FileLedger, ledger_of, reported_use
 from compactd.core.work.history import find_repeated
 from compactd.core.work.state import WorkState
-
-
-class AtomFacts:
-    """A reader of messages with the same interface as `FactCache`. For a message that the cache knows, it
-    returns the cached facts; for any other, only the calls, files and atoms.
-
-    A reader is used for one compaction. The facts that it computes itself are incomplete, so they are not
-    stored in the cache.
-    """
-
-    def __init__(self, cache: FactCache) -> None:
-        self._cache = cache
-        self.lexicon = cache.lexicon
-        self._found: dict[tuple[str, str], Facts] = {}
-
-    def learn(self, item: Item) -> Facts:
-        """Return the facts of `item` from the cache, or its calls, files and atoms only. O(length) the first
-        time."""
-        key = (item.entry_id, item.kind)
-        found = self._found[key] = self._cache.learn_names(item, self._found.get(key))
-        return found
-
-    def strip(self, working_dir: str) -> bool:
-        """Set the working folder that is cut from paths; see `FactCache.strip`."""
-        return self._cache.strip(working_dir)
-
 
 CountText = Callable[[str], int]
 
@@ -86,7 +58,7 @@ never more than a quarter of the budget."""
 
 
 def learn_facts(
-    order: Sequence[tuple[Item, bool]], cache: FactCache | AtomFacts, working_dir: str | None
+    order: Sequence[tuple[Item, bool]], cache: FactCache, working_dir: str | None
 ) -> tuple[list[Facts], str]:
     """Return the facts of these messages, and the working folder that is cut from the front of their paths.
 

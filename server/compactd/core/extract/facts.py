@@ -8,8 +8,7 @@ worth depends on the whole conversation; see `reuse_model.py`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -83,7 +82,7 @@ class FactPart(Struct, frozen=True, array_like=True, gc=False):
     call_id: str | None
     """The tool call that this part belongs to, as call, argument or result; None if it belongs to none."""
     count: int
-    """The number of units; 0 for a part that was read by `FactReader.read_atoms`."""
+    """The number of units."""
     packed: bytes
     """The features of all units, in order, as bytes of array code `I`. Then the number of features of each
     unit (`H`), the estimated tokens of each unit in hundredths (`H`), and the flags of each unit (`B`)."""
@@ -107,9 +106,6 @@ class FactPart(Struct, frozen=True, array_like=True, gc=False):
     @property
     def atoms(self) -> tuple[int, ...]:
         """The distinct features of all units that are atoms. O(features)."""
-        if not self.count:
-            # `FactReader.read_atoms` made this part: it contains only atoms, each once.
-            return tuple(array("I", self.packed))
         return tuple(dict.fromkeys([f for f in array("I", self.unit_features) if f % KINDS == ATOM]))
 
 
@@ -188,34 +184,16 @@ class FactReader:
         with_text = tuple(units) if role in _WITH_TEXT else ()
         return FactPart(role, source.call_id, len(units), packed, with_text, tuple(left_out))
 
-    def read_atoms(self, source: SourceText) -> FactPart:
-        """Return a part with only the atoms of a text, without the atoms of units that are too large to be
-        quoted (`UNIT_TOKENS`). This is faster than `part`."""
-        role, directory = source.role, self.directory
-        units: list[Unit] = []
-        chunks: list[list[str]] = []
-        for unit in split(source):
-            text = unit.text
-            bare = text.replace(directory, "") if directory and directory in text else text
-            if len(bare) >= SMALL_CHARS and role != HEADER and self._is_too_large(bare):
-                continue
-            units.append(unit)
-            chunks.append(bare.split())
-        names = map(self.lexicon.names.__getitem__, dict.fromkeys(chain.from_iterable(chunks)))
-        found = array("I", list(dict.fromkeys(chain.from_iterable(names)))).tobytes()
-        return FactPart(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
-
     def _is_too_large(self, text: str) -> bool:
         """Return whether a unit (a line, or a piece of one) has too many estimated tokens for a summary to
         quote it."""
         return self.lexicon.line(text).tokens >= 100 * UNIT_TOKENS
 
-    def read(self, item: Item, part: Callable[[SourceText], FactPart] | None = None) -> Facts:
-        """Compute the facts of one message. `part` is the method that reads one text: `self.part` (the
-        default) or `self.read_atoms`. O(length)."""
+    def read(self, item: Item) -> Facts:
+        """Compute the facts of one message. O(length)."""
         calls: list[CallInfo] = []
         texts: list[str] = []
-        parts = tuple(map(part or self.part, sources(item, calls, texts)))
+        parts = tuple(map(self.part, sources(item, calls, texts)))
         use = use_of(item)
         whole = None
         if self.directory and any(self.directory in text for text in texts):
@@ -295,15 +273,6 @@ class FactCache:
             known = self._reader.read(item)
             self._stubs[item.entry_id] = item.message, known
         return known
-
-    def learn_names(self, item: Item, known: Facts | None) -> Facts:
-        """Return the facts of `item`: `known`, which the caller already has, or those in the cache. If
-        neither is right, compute only the calls, files and atoms of `item`, and do not cache them. At most
-        O(length), in a fifth of the time of `learn`."""
-        known = known or self._get(_key(item.entry_id, item.kind))
-        if known is not None and self._is_current(known, item):
-            return known
-        return self._reader.read(item, self._reader.read_atoms)
 
     def _is_current(self, known: Facts, item: Item) -> bool:
         """Return whether these facts of `item` are still right. They are if they were computed with the

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from compactd.core.constraints.constraints import Constraints
 from compactd.core.extract.conversation import conversation_order
 from compactd.core.extract.earlier import earlier_summaries
-from compactd.core.extract.extract import AtomFacts, ExtractSource, learn_facts
+from compactd.core.extract.extract import ExtractSource, learn_facts
 from compactd.core.extract.facts import FactCache
 from compactd.core.history.entries import Item, with_stub
 from compactd.core.history.message_kinds import newest_request
@@ -128,12 +128,11 @@ class SummaryInput(Struct, frozen=True, kw_only=True, dict=True):
     def search(self) -> FactSearch:
         """The facts of the removed messages, looked up in those that stay. O(features of the removed messages
         + length of those that stay)."""
-        facts = AtomFacts(self.facts) if self.plan.strategies == ("truncate",) else self.facts
         # Compute the facts in the order of the conversation, so that the names in them do not depend on
         # whether the search or the extract is made first.
-        learn_facts(conversation_order(self.gone, self.stays), facts, self.working_dir)
+        learn_facts(conversation_order(self.gone, self.stays), self.facts, self.working_dir)
         stays = tuple(text for item in self.stays for text in item_texts(item))
-        return FactSearch(self.gone, stays, cache=facts, demands=self.demands)
+        return FactSearch(self.gone, stays, cache=self.facts, demands=self.demands)
 
     @cached_property
     def source(self) -> ExtractSource:

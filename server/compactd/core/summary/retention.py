@@ -24,7 +24,6 @@ from compactd.core.constraints.constraints import (
     without_them,
 )
 from compactd.core.constraints.user_text import without_bullet
-from compactd.core.extract.extract import AtomFacts
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.line_roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.history.entries import Item, is_summary
@@ -81,7 +80,7 @@ class Fact(Struct, frozen=True):
 def facts(
     removed: Sequence[Item],
     *,
-    cache: FactCache | AtomFacts | None = None,
+    cache: FactCache | None = None,
     demands: Constraints = NO_CONSTRAINTS,
 ) -> tuple[Fact, ...]:
     """Return the facts of `removed` that count: limits first, then the facts that most messages contain, then
@@ -140,7 +139,7 @@ class FactSearch:
         removed: Sequence[Item],
         stays: Iterable[str],
         *,
-        cache: FactCache | AtomFacts | None = None,
+        cache: FactCache | None = None,
         demands: Constraints = NO_CONSTRAINTS,
     ) -> None:
         """Find the facts of `removed`, and among them those that the messages which stay do not contain.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 
 import msgspec
@@ -10,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.extract.extract import AtomFacts
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.features import (
     ATOM,
     ATOM_SHAPES,
-    KINDS,
     WORD,
     WORD_CHARS,
     WORD_SHAPES,
@@ -118,23 +115,6 @@ def conversations(draw: st.DrawFn) -> tuple[Item, ...]:
         items.append(item(len(items) + 1, "assistant", Text(text=draw(TEXTS)), call))
         items.append(item(len(items) + 1, "tool", ToolResult(call_id=f"t{n}", content=draw(TEXTS))))
     return (*items, item(len(items) + 1, "assistant", Text(text="Done.")))
-
-
-@settings(deadline=None, max_examples=examples(100))
-@given(conversations(), st.sampled_from(["", "/home/me/app"]))
-def test_a_message_names_the_same_whether_all_of_it_is_learnt_or_its_names(items, directory) -> None:
-    cache, names = FactCache(directory), AtomFacts(FactCache(directory))
-
-    for one in items:
-        learnt, named = cache.learn(one), names.learn(one)
-
-        assert [part.atoms for part in named.parts] == [part.atoms for part in learnt.parts]
-        assert [part.units for part in named.parts] == [part.units for part in learnt.parts]
-        assert (named.calls, named.files, named.failed) == (learnt.calls, learnt.files, learnt.failed)
-        assert (named.stripped, named.whole, named.size) == (learnt.stripped, learnt.whole, learnt.size)
-        assert [array("I", part.unit_features) for part in named.parts] == [
-            array("I", [f for f in part.atoms if f % KINDS == ATOM]) for part in learnt.parts
-        ]
 
 
 @settings(deadline=None, max_examples=examples(60))

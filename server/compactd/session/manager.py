@@ -51,6 +51,10 @@ Trees = Callable[[str], "GitTrees"]
 _CREATION_S = 5.0
 """Seconds in which a session that another process is creating must be there."""
 _CREATION_LOOKS = 100
+LARGE_BYTES = 1_000_000
+"""The size of a journal from which on the memory of a closed session is returned to the system. The memory of
+smaller ones is used again.
+"""
 VERSION = 1
 """The version of the journal format that new sessions get."""
 
@@ -396,6 +400,10 @@ class Sessions:
             await session.operation.cancel()
         await self._close_journal(session)
         session.emit(SessionClosed(reason=reason))
+        if session.journal is not None and (session.journal.size_bytes or 0) >= LARGE_BYTES:
+            from compactd.session.memory import release_closed_soon
+
+            release_closed_soon(self.world.in_worker)
 
     async def close_all(self) -> None:
         """Close every session without sending events."""

@@ -63,6 +63,15 @@ def release_memory_soon(session: Session) -> None:
     task.add_done_callback(_resting.discard)
 
 
+def release_closed_soon(in_worker: InWorker) -> None:
+    """Return the memory of a closed session to the system, as a background task, within
+    `MIN_RELEASE_INTERVAL_S` and some tenths of a second.
+    """
+    task = asyncio.get_running_loop().create_task(_release_at_interval(in_worker))
+    _resting.add(task)
+    task.add_done_callback(_resting.discard)
+
+
 async def free_memory(session: Session) -> None:
     """Free memory that the session does not need until its next compaction.
 

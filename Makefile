@@ -6,7 +6,7 @@ RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check nightly test-system test-editors test-agents test-frameworks lint bench against dist docs proof proof-full breaks retention release wheels schema clean
+.PHONY: help setup demo test check nightly test-system test-editors test-agents test-frameworks lint bench against dist docs proof proof-full breaks mutants retention release wheels schema clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -95,6 +95,9 @@ proof-full: $(STAMP)  ## run one of them in full: make proof-full PART=faults, a
 
 breaks: $(STAMP)  ## break the daemon on purpose, and print which test finds each break
 	@$(BIN)/python -m tests.faults.breaks
+
+mutants: $(STAMP)  ## make small wrong edits of the core, and run the tests that cover each
+	@$(BIN)/python -m tests.faults.mutants $(ARGS)
 
 dist:  ## build the wheels and source archives in build/dist, with the pinned backend only
 	@$(PYTHON) -m venv --clear build/backend

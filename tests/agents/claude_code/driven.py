@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 VERSIONS = tuple(sorted(folder.name for folder in HERE.glob("2.*")))
 """The pinned versions, oldest first."""
 OLDEST, DOCUMENTED, NEWEST = VERSIONS
+MCP_WAITS = ("MCP_CONNECT_TIMEOUT_MS", "CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
 MODEL = "claude-opus-4-6"
 THRESHOLD = 167_000
 """The prompt tokens from which Claude Code compacts by itself, with this model and its window of 200,000."""
@@ -183,6 +184,9 @@ class ClaudeCode:
                 "DISABLE_ERROR_REPORTING": "1",
                 "DISABLE_TELEMETRY": "1",
                 "IS_SANDBOX": "1",
+                # `-p` waits for MCP servers; by default at most 5 seconds, which a busy machine may need.
+                "MCP_CONNECTION_NONBLOCKING": "0",
+                **dict.fromkeys(MCP_WAITS, str(int(1_000 * PATIENCE_S))),
                 **variables,
             },
         )

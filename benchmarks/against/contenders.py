@@ -57,8 +57,8 @@ CONTENDERS = (
             "plan": "decides what is removed, kept, pinned and shortened, finds the user's constraints, and "
             "computes all budgets; what it needs of a message was stored at the append, the user's "
             "constraints at the previous plan",
-            "trim": "truncate: the plan, and a note that names what was removed but is used again; the "
-            "journal keeps all messages",
+            "trim": "truncate: the plan, and a note with the number of removed messages, the user's "
+            "constraints and the files; the journal keeps all messages",
             "compact": "extract: a record of what is likely to be needed again",
         },
     ),

@@ -1004,7 +1004,7 @@ export interface CompactionResult {
   read_files: string[];
   /** Files that the replaced messages changed. */
   modified_files: string[];
-  /** Which facts of the removed messages are still in the context; null if no message was removed. */
+  /** Which facts of the removed messages are still in the context; null if no message was removed, and with `truncate`, which does not look for them. */
   retention: Retention | null;
   /** Paths, names, numbers and commands that a model's summary states but the conversation does not contain, at most 20. The summary names them too. Left out if there are none. */
   unfounded?: string[];

@@ -433,7 +433,8 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     modified_files: tuple[str, ...] = ()
     """Files that the replaced messages changed."""
     retention: Retention | None = None
-    """Which facts of the removed messages are still in the context; null if no message was removed."""
+    """Which facts of the removed messages are still in the context; null if no message was removed, and
+    with `truncate`, which does not look for them."""
     unfounded: tuple[str, ...] | UnsetType = UNSET
     """Paths, names, numbers and commands that a model's summary states but the conversation does not contain,
     at most 20. The summary names them too. Left out if there are none."""

@@ -573,7 +573,7 @@
 ---@field summary string The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if no summary was made.
 ---@field read_files string[] Files that the replaced messages read and did not change.
 ---@field modified_files string[] Files that the replaced messages changed.
----@field retention compactd.Retention|nil Which facts of the removed messages are still in the context; null if no message was removed.
+---@field retention compactd.Retention|nil Which facts of the removed messages are still in the context; null if no message was removed, and with `truncate`, which does not look for them.
 ---@field unfounded? string[] Paths, names, numbers and commands that a model's summary states but the conversation does not contain, at most 20. The summary names them too. Left out if there are none.
 ---@field remarks? string[] Lines that a model's summary put in the user's name without support in the user's words, as the model wrote them. In the summary they are marked `(model)`, as the model's remarks. Left out if there are none.
 ---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first. This is advice only. Left out if none is known.

@@ -158,7 +158,7 @@ def test_the_tools_of_a_prompt_run_at_its_client_whichever_node_writes(node: Nod
             each.call("session/start", session_id="s", model=MODELS["anthropic"], tools=TOOLS)
         provider.play(Answer(calls=(Call("read", "{}"),)), Answer(text="It is read."))
         talk = Talk(two, "s")
-        two.call("agent/prompt", session_id="s", text="Read it.")
+        two.call("agent/prompt", session_id="s", text="Read it.", workDoneToken="here")
         two.event("message_appended", entry_id="e4")
 
         assert [call["name"] for call in talk.executed] == ["read"]
@@ -358,6 +358,7 @@ def test_a_call_of_another_version_is_refused(node: Node, server: Server, databa
         database,
     )
     refused = two.refusal("session/append", session_id="s", messages=[user(10)])
+    assert refused.code == 1005
     assert "Run the same version on all nodes" in refused.message
     server.sql(
         """

@@ -611,10 +611,14 @@ def _cancel_wait(server: Server) -> None:
         assert time.monotonic() < until
 
 
-async def test_a_database_of_version_1_can_be_upgraded(server: Server) -> None:
-    name = f"v{os.getpid()}"
+@pytest.mark.parametrize("has_nodes", [False, True])
+async def test_a_database_of_version_1_can_be_upgraded(server: Server, has_nodes: bool) -> None:
+    name = f"v{os.getpid()}{has_nodes:d}"
     server.sql(f"CREATE DATABASE {name} OWNER owner")
     assert migrate(server.url(name, OWNER), migrations=MIGRATIONS[:1]) == 1
+    if has_nodes:  # a version 1 that was never released
+        migrate(server.url(name, OWNER))
+        server.sql("DELETE FROM compactd.version WHERE version > 1", name)
     server.sql(
         """
         GRANT USAGE ON SCHEMA compactd TO daemon;

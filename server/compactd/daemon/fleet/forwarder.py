@@ -46,10 +46,12 @@ T = TypeVar("T")
 MAX_PROMPTS = 1_000
 _CANCELLED = Answered(error=error_object(asyncio.CancelledError(), "a call of another daemon"))
 _OTHER_VERSION = Answered(
-    error=ErrorObject(
-        INTERNAL_ERROR,
-        "the daemon that writes this session has another version of compactd, which does not know this "
-        "request. Run the same version on all nodes, and send the request again",
+    error=error_object(
+        StorageFailed(
+            "The daemon that writes this session has another version of compactd, which does not know this "
+            "request. Run the same version on all nodes, and send the request again."
+        ),
+        "a call of another daemon",
     )
 )
 
@@ -157,11 +159,17 @@ class Forwarder:
             client=None if client is None else client.name_in(session.id),
             shows_progress=request.token is not None,
         )
-        pending = PendingRequest(encode(asked), is_repeatable=is_repeatable(method, params))
-        if client is not None and method.name == "agent/prompt":
-            pending.on_sent = partial(self._note_prompter, client)
-        if asked.shows_progress:
-            pending.on_sent = partial(self._note_report, request)
+        sent: list[str] = []
+
+        def note_sent(call_id: str) -> None:
+            sent.append(call_id)
+            if client is not None and method.name == "agent/prompt":
+                self._note_prompter(client, call_id)
+            if asked.shows_progress:
+                self._reports[call_id] = request.progress
+
+        repeatable = is_repeatable(method, params)
+        pending = PendingRequest(encode(asked), is_repeatable=repeatable, on_sent=note_sent)
         route = self._routes.get(session.id)
         if route is None:
             opened, ended = partial(self._open, session.id), partial(self._forget_route, session.id)
@@ -169,8 +177,8 @@ class Forwarder:
         try:
             return await route.send(pending)
         finally:
-            if pending.call_id is not None:
-                self._reports.pop(pending.call_id, None)
+            for call_id in sent:
+                self._reports.pop(call_id, None)
 
     async def _reply(self, session_id: str, answer: Answered) -> Reply:
         if answer.error is not UNSET:
@@ -186,9 +194,6 @@ class Forwarder:
     async def _open(self, session_id: str) -> bool:
         await self._host.sessions.start(Start(session_id=session_id))
         return self._host.sessions.get(session_id).journal is not None
-
-    def _note_report(self, request: Request, call_id: str) -> None:
-        self._reports[call_id] = request.progress
 
     def _note_prompter(self, client: ClientRef, call_id: str) -> None:
         self._prompters[call_id] = client

@@ -25,11 +25,11 @@ GRACE_S = 10.0
 class PendingRequest:
     """A request that goes to the daemon that writes its session."""
 
-    def __init__(self, body: bytes, *, is_repeatable: bool) -> None:
+    def __init__(self, body: bytes, *, is_repeatable: bool, on_sent: Callable[[str], None]) -> None:
+        """`on_sent` gets the id of each call with which it is sent."""
         self.body = body
         self.is_repeatable = is_repeatable
-        self.on_sent: Callable[[str], None] | None = None
-        """Gets the id of each call with which it is sent."""
+        self.on_sent = on_sent
         self.done: asyncio.Future[Answered | None] = asyncio.get_running_loop().create_future()
         """The writer's answer. None if this daemon writes the session now: it is to be carried out here."""
         self.call_id: str | None = None
@@ -135,8 +135,7 @@ class Route:
         for request in self._pending:
             if request.call_id is None and not request.done.done():
                 request.call_id, answer = self._mailbox.post(self._writer, request.body)
-                if request.on_sent is not None:
-                    request.on_sent(request.call_id)
+                request.on_sent(request.call_id)
                 answer.add_done_callback(partial(self._on_answer, request))
 
     def _on_answer(self, request: PendingRequest, answer: asyncio.Future[Answered]) -> None:

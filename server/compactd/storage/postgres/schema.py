@@ -38,6 +38,7 @@ def _isolated(table: str) -> tuple[str, ...]:
     return (
         f"ALTER TABLE compactd.{table} ENABLE ROW LEVEL SECURITY",
         f"ALTER TABLE compactd.{table} FORCE ROW LEVEL SECURITY",
+        f"DROP POLICY IF EXISTS tenant ON compactd.{table}",
         f"CREATE POLICY tenant ON compactd.{table} USING ({mine}) WITH CHECK ({mine})",
     )
 
@@ -124,8 +125,9 @@ _FIRST = (
     ),
 )
 
+# A version 1 that was never released had the table and the column.
 _LEASES_OF_NODES = (
-    """CREATE TABLE compactd.nodes (
+    """CREATE TABLE IF NOT EXISTS compactd.nodes (
         tenant text NOT NULL,
         node text NOT NULL,
         owner jsonb NOT NULL,
@@ -134,7 +136,7 @@ _LEASES_OF_NODES = (
     )""",
     *_isolated("nodes"),
     _grant_as("nodes", like="sessions"),
-    "ALTER TABLE compactd.sessions ADD COLUMN node text",
+    "ALTER TABLE compactd.sessions ADD COLUMN IF NOT EXISTS node text",
 )
 """One lease for each node, instead of `owner` and `lease_until` of each session."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -288,3 +289,19 @@ def test_a_forced_undo_is_allowed_although_the_whole_exceeds_the_window(spawn: S
     assert (undone["compaction_id"], undone["token_usage"]["decision"]) == ("c1", "over")
     assert begun["compaction"]["compacted"] is True
     assert begun["token_usage"]["decision"] == "fits"
+
+
+def test_a_session_is_followed_although_its_lock_cannot_be_looked_at(spawn: Spawn, tmp_path: Path) -> None:
+    writer = spawn()
+    writer.call("session/start", session_id="s")
+    writer.call("session/append", session_id="s", messages=turns(1, 20))
+    writer.call("session/close", session_id="s")
+    journal = next(tmp_path.rglob("sessions/s-*.jsonl"))
+    lock = journal.with_suffix(".lock")
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(lock)
+
+    reader = spawn()
+
+    assert reader.call("session/start", session_id="s", read_only=True)["read_only"] is True
+    assert len(reader.call("session/context", session_id="s")["messages"]) == 2

@@ -206,7 +206,7 @@ def classified(seed: int, minutes: float) -> Row:
 
 def fleet(seed: int, minutes: float) -> Row:
     """Daemons on one database: killed, frozen, cut off; the database restarts and fails over."""
-    code, out = module("tests.faults.fleet", "--seed", seed, "--minutes", minutes, "--appends", 10**6)
+    code, out = module("tests.faults.fleet", "--seed", seed, "--minutes", minutes, "--appends", 200_000)
     done = json.loads(out.splitlines()[-1])
     return Row(
         fault="five daemons on one database: killed, frozen, cut off; the database restarts, fails over",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+import time
+from contextlib import AsyncExitStack, closing
 
 import msgspec
 import pytest
 from msgspec import Raw
 
+from compactd.storage.journal_records import as_appended
+from compactd.storage.postgres.store import PostgresStore
+from compactd.storage.protocols import RecordsLost
 from tests.faults.fleet.audit import AUDIT, stale_writes
+from tests.faults.fleet.database import Database
 from tests.faults.fleet.said import Message, Talk
 from tests.support.postgres import Server, database, server
 
@@ -97,6 +104,50 @@ def test_the_audit_finds_a_write_without_the_lease(server: Server, database: str
     assert found() == []
     write("one", 3, None)
     assert found() == ["s: records 3 to 3 by one, with the lease of two"]
+
+
+@pytest.mark.system
+@pytest.mark.timeout(120)
+async def test_a_follower_takes_back_what_a_failover_has_lost() -> None:
+    """A commit whose wait for the standby has ended is visible, although no standby has it and the client was
+    told nothing.
+    """
+    first, one, two = b'{"type":"session","v":1,"id":"s1"}', b'{"type":"n","n":1}', b'{"type":"n","n":2}'
+    async with AsyncExitStack() as stack:
+        database = stack.enter_context(closing(await asyncio.to_thread(Database)))
+        writer, reader = (PostgresStore(database.url(), patience_s=0.0) for _ in "12")
+        stack.push_async_callback(writer.close)
+        stack.push_async_callback(reader.close)
+        journal = await asyncio.to_thread(writer.create, "s1", first, "disk")
+        await journal.durable(journal.last)
+        follower, _ = await asyncio.to_thread(reader.read, "s1")
+        await asyncio.to_thread(database.standby.stop, "immediate")
+        written = asyncio.ensure_future(journal.durable(journal.append([one])))
+        await asyncio.to_thread(_end_wait_for_standby, database)
+        with pytest.raises(RecordsLost):
+            await written
+        news = await asyncio.to_thread(follower.poll)
+        assert [as_appended(record) for record in news.records] == [one]
+
+        await asyncio.to_thread(database.primary.stop, "immediate")
+        await asyncio.to_thread(database.standby.start)
+        await asyncio.to_thread(database.standby.promote)
+        database.primary, database.standby = database.standby, database.primary
+        await asyncio.to_thread(database.standby.follow, database.primary)
+        journal.resume()
+        await journal.durable(journal.append([two]))
+        await journal.close()
+        await asyncio.to_thread(follower.poll)  # on a connection that is gone
+        news = await asyncio.to_thread(follower.poll)
+        assert (news.first_seq, [as_appended(each) for each in news.records]) == (0, [first, two])
+
+
+def _end_wait_for_standby(database: Database) -> None:
+    """End the connection of a commit that waits for the standby."""
+    until = time.monotonic() + 10
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    while not database.sql(f"{end} AND query LIKE %s", "%UPDATE compactd.sessions%"):
+        assert time.monotonic() < until
 
 
 @pytest.mark.system

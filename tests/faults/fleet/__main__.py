@@ -26,11 +26,12 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m tests.faults.fleet", description=__doc__)
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--appends", type=int, default=200_000, help="acknowledged appends")
+    asked.add_argument("--rounds", type=int, default=0, metavar="N", help="begin after so many rounds")
     asked.add_argument("--minutes", type=float, default=600.0)
     told = asked.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, closing(Database()) as database:
-        fleet = Fleet(Path(folder), database, told.seed)
+        fleet = Fleet(Path(folder), database, told.seed, told.rounds)
         asyncio.run(fleet.run(told.appends, started + 60 * told.minutes))
         for node in fleet.nodes if fleet.wrong else ():
             log = node.log.read_text("utf-8", "replace")[-4_000:]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psycopg
@@ -80,11 +80,9 @@ class Database:
     async def freeze_standby(self, seconds: float) -> None:
         """Stop the standby's processes for a time. Commits wait for it."""
         processes = self.standby.processes()
-        for process in processes:
-            os.kill(process, signal.SIGSTOP)
+        _signal(processes, signal.SIGSTOP)
         await asyncio.sleep(seconds)
-        for process in processes:
-            os.kill(process, signal.SIGCONT)
+        _signal(processes, signal.SIGCONT)
 
     def cut(self, name: str) -> None:
         """End all connections of a node at the server."""
@@ -97,6 +95,12 @@ class Database:
     def _stop(self, folder: Path) -> None:
         server = self.primary if self.primary.folder == folder else self.standby
         server.stop("immediate")
+
+
+def _signal(processes: list[int], number: int) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):  # a process of a server ends when its peer is gone
+            os.kill(process, number)
 
 
 def _url(folders: list[Path]) -> str:

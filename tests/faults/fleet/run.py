@@ -46,7 +46,8 @@ class Fault(NamedTuple):
 class Fleet:
     """The nodes, what their clients do and were told, and the faults."""
 
-    def __init__(self, folder: Path, database: Database, seed: int) -> None:
+    def __init__(self, folder: Path, database: Database, seed: int, rounds: int = 0) -> None:
+        """`rounds`: how many of the seed's rounds are left out."""
         self._database = database
         self._seed = seed
         self._relays: dict[int, list[Relay]] = {}
@@ -61,7 +62,7 @@ class Fleet:
         self.told: Counter[str] = Counter()
         """The errors that clients were told, without their numbers."""
         self.wrong: list[str] = []
-        self._round = 0
+        self._round = rounds
         self._talks: list[Talk] = []
         self._is_over = False
         self._made = 0
@@ -308,7 +309,7 @@ class Fleet:
             shown = [await node.call("session/history", session_id=talk.session) for node in nodes]
             wrong = talk.wrong(shown)
             if not wrong or time.monotonic() > until:
-                return wrong
+                return [f"{each} (nodes {[node.number for node in nodes]})" for each in wrong]
             await asyncio.sleep(0.2)
 
 

@@ -67,7 +67,11 @@ class Talk:
         """Return what is not as the clients were told, in the session's history at some of the nodes."""
         decoded = [msgspec.json.decode(one, type=_History) for one in histories]
         shown = [[(each.entry_id, each.kind, _text(each)) for each in one.entries] for one in decoded]
-        found = [] if all(one == shown[0] for one in shown) else ["nodes show different histories"]
+        found = [
+            f"nodes show different histories: {len(shown[0])} entries, and {len(one)}"
+            for one in shown[1:]
+            if one != shown[0]
+        ]
         found += self._wrong_messages([(id, text) for id, kind, text in shown[0] if kind == "message"])
         done = sum(kind == "compaction" for _, kind, _ in shown[0])
         if not self.compactions <= done <= self.compactions + self.unknown_compactions:

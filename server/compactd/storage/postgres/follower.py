@@ -19,12 +19,21 @@ from compactd.storage.protocols import FollowerNews, corrupt
 
 NOT_READ = "The session could not be read"
 
+_START_BYTES = 128
+"""A line is recognised by its length and its first bytes: they contain its number and its time."""
+
 # One statement, so that all of it is from the same moment.
-_READ = """
-SELECT s.changed, s.head, r.record, CASE WHEN s.token IS NULL THEN NULL ELSE s.node END
+_READ = f"""
+SELECT s.changed, s.head, CASE WHEN s.token IS NULL THEN NULL ELSE s.node END, known.first, r.record
 FROM compactd.sessions AS s
+LEFT JOIN compactd.records AS last ON last.tenant = s.tenant AND last.session_id = s.session_id
+    AND last.seq = %(seen)s - 1
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN s.changed = %(changed)s AND octet_length(last.record) = %(size)s
+        AND substring(last.record FROM 1 FOR {_START_BYTES}) = %(start)s THEN %(seen)s ELSE 0 END AS first
+) AS known
 LEFT JOIN compactd.records AS r ON r.tenant = s.tenant AND r.session_id = s.session_id
-    AND r.seq >= CASE WHEN s.changed = %(changed)s AND s.head >= %(seen)s THEN %(seen)s ELSE 0 END
+    AND r.seq >= known.first
 WHERE s.tenant = %(tenant)s AND s.session_id = %(key)s AND s.head > 0 ORDER BY r.seq"""
 
 
@@ -35,24 +44,51 @@ class Lines(Struct, frozen=True):
     """The number of the last change that was no append."""
     head: int
     """The number of records of the session."""
+    first: int
+    """The number of the first line in `data`."""
     data: bytes
     writer: str | None
     """The node that has the session open for writing, or had it last, if it did not release it."""
 
 
-def read_lines(connection: Connection, tenant: str, key: str, changed: int, seen: int) -> Lines | None:
-    """Return the lines from number `seen` on, or all lines if `changed` is no longer the number of the last
-    change. Return None if the session is not stored.
+class Seen(Struct, frozen=True):
+    """What a reader knows of a session."""
+
+    changed: int
+    """`Lines.changed` of what was read last."""
+    head: int
+    """How many records were read."""
+    last: bytes
+    """The last line of them."""
+
+
+NOTHING_SEEN = Seen(-1, 0, b"")
+
+
+def read_lines(connection: Connection, tenant: str, key: str, seen: Seen = NOTHING_SEEN) -> Lines | None:
+    """Return the lines that were appended since `seen` was read. If anything else has happened since, return
+    all lines. Return None if the session is not stored.
+
+    A failover may lose commits that a reader has seen, if their wait for the standby was cut short. So the
+    last line is compared, too.
     """
-    named = {"tenant": tenant, "key": key, "changed": changed, "seen": seen}
-    rows = connection.execute(_READ, named, binary=True).fetchall()
+    named = {
+        "tenant": tenant,
+        "key": key,
+        "changed": seen.changed,
+        "seen": seen.head,
+        "size": len(seen.last),
+        "start": seen.last[:_START_BYTES],
+    }
+    rows = connection.execute(_READ.encode(), named, binary=True).fetchall()
     if not rows:
         return None
-    number, head, _, writer = rows[0]
-    assert isinstance(number, int)
+    changed, head, writer, first, _ = rows[0]
+    assert isinstance(changed, int)
     assert isinstance(head, int)
-    data = b"".join(row[2] for row in rows if isinstance(row[2], bytes))
-    return Lines(number, head, data, writer if isinstance(writer, str) else None)
+    assert isinstance(first, int)
+    data = b"".join(row[4] for row in rows if isinstance(row[4], bytes))
+    return Lines(changed, head, first, data, writer if isinstance(writer, str) else None)
 
 
 def whole_content(lines: Lines, session_id: str, format_: JournalFormat) -> Content:
@@ -80,8 +116,7 @@ class PostgresFollower:
         self._on_news: Callable[[], None] | None = None
         self._format = format_
         self._version = format_.version
-        self._changed = -1
-        self._seen = 0
+        self._seen = NOTHING_SEEN
         self._size_bytes = 0
         self._writer: str | None = None
 
@@ -100,24 +135,22 @@ class PostgresFollower:
         try:
             lines = self._pool.run(
                 NOT_READ,
-                lambda connection: read_lines(
-                    connection, self._pool.tenant, self._key, self._changed, self._seen
-                ),
-                None if self._changed < 0 else 0.0,
+                lambda connection: read_lines(connection, self._pool.tenant, self._key, self._seen),
+                None if self._seen is NOTHING_SEEN else 0.0,
             )
         except StorageFailed as error:
-            if self._changed < 0 or error.data.get("reason") != UNREACHABLE:
+            if self._seen is NOTHING_SEEN or error.data.get("reason") != UNREACHABLE:
                 raise
-            return FollowerNews(first_seq=self._seen, records=())
+            return FollowerNews(first_seq=self._seen.head, records=())
         if lines is None:
-            self._changed = -1
+            self._seen = NOTHING_SEEN
             raise not_found_error(self._session_id)
         self._writer = lines.writer
-        if lines.changed == self._changed and lines.head >= self._seen:
+        if lines.first:
             return self._read_on(lines)
         content = whole_content(lines, self._session_id, self._format)
-        self._changed, self._version = lines.changed, content.version
-        self._seen, self._size_bytes = len(content.records), len(lines.data)
+        self._version = content.version
+        self._seen, self._size_bytes = self._seen_with(lines), len(lines.data)
         return FollowerNews(first_seq=0, records=content.records)
 
     def is_owned(self) -> bool:
@@ -147,13 +180,17 @@ class PostgresFollower:
             self._notices.remove(notice_of(self._pool.tenant, self._session_id), self._on_news)
 
     def _read_on(self, lines: Lines) -> FollowerNews:
-        first_seq = self._seen
+        first_seq = lines.first
         records = scan(lines.data, first_seq).records
         if first_seq + len(records) != lines.head:
             raise corrupt(first_seq + len(records) + 1, first_seq + len(records), 0)
-        self._seen += len(records)
+        self._seen = self._seen_with(lines)
         self._size_bytes += len(lines.data)
         steps = self._format.steps_from(self._version)
         if steps:
             records = tuple(map(memoryview, upgrade([as_appended(record) for record in records], steps)))
         return FollowerNews(first_seq=first_seq, records=records)
+
+    def _seen_with(self, lines: Lines) -> Seen:
+        begin = lines.data.rfind(b"\n", 0, -1) + 1
+        return Seen(lines.changed, lines.head, lines.data[begin:] or self._seen.last)

@@ -138,7 +138,7 @@ class PostgresStore:
             if connection.execute(_TAKE.encode(), named).fetchone() is None:
                 self._refuse_if_live(connection, key)
                 raise not_found_error(session_id)
-            lines = read_lines(connection, self.pool.tenant, key, -1, 0)
+            lines = read_lines(connection, self.pool.tenant, key)
             if lines is None:
                 raise not_found_error(session_id)
             return lines
@@ -175,9 +175,7 @@ class PostgresStore:
         `StorageFailed`.
         """
         key = key_of(session_id)
-        lines = self.pool.run(
-            NOT_READ, lambda connection: read_lines(connection, self.pool.tenant, key, -1, 0)
-        )
+        lines = self.pool.run(NOT_READ, lambda connection: read_lines(connection, self.pool.tenant, key))
         if lines is None:
             raise not_found_error(session_id)
         return lines.data

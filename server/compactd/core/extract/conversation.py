@@ -4,8 +4,9 @@ quoted."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from sys import byteorder
 
 from msgspec import Struct
@@ -81,6 +82,21 @@ def _commits(part: FactPart) -> bool:
     return any(_COMMITS.search(unit.text) is not None for unit in part.units)
 
 
+class _SplitText:
+    """The units of a text, which is split as far as they are asked for."""
+
+    def __init__(self, units: Iterator[Unit]) -> None:
+        self._units: list[Unit] = []
+        self._rest = units
+
+    def unit(self, nth: int) -> Unit:
+        """Return the unit with this index. O(text before it) the first time."""
+        missing = nth + 1 - len(self._units)
+        if missing > 0:
+            self._units += islice(self._rest, missing)
+        return self._units[nth]
+
+
 class Conversation:
     """The facts of all messages of a conversation, in order, and the units of removed messages that the
     summary can quote. A *group* is a call with its result, or the text of one message."""
@@ -126,7 +142,7 @@ class Conversation:
         self._quote = cache(quote_line)
         self._typed: dict[int, str] = {}
         self._listed: dict[int, frozenset[str]] = {}
-        self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
+        self._texts: dict[int, tuple[_SplitText, ...]] = {}
         self._calls: dict[str, CallInfo] = {}
         self._opened: dict[str, int] = {}
         self._said: dict[int, int] = {}
@@ -264,7 +280,7 @@ class Conversation:
         nth = unit - self._begins[at]
         part = quotable.part
         marked = part.packed[len(part.packed) - part.count + nth] & MARKED
-        text = self._units(quotable)[nth].text
+        text = self._unit(quotable, nth).text
         return PlacedUnit(quotable.item, quotable.role, text, bool(marked))
 
     def tokens(self, unit: int) -> float:
@@ -298,16 +314,15 @@ class Conversation:
         """The headers of calls that failed at least once."""
         return frozenset(text for group in self.failed if (text := self.heading(group)) is not None)
 
-    def _units(self, quotable: Quotable) -> tuple[Unit, ...]:
-        """Return the units of a quotable part. O(its message) the first time."""
-        units = quotable.part.units
-        if units or not quotable.part.count:
-            return units
+    def _unit(self, quotable: Quotable, nth: int) -> Unit:
+        """Return the unit with this index in a quotable part. O(its message) the first time."""
+        if quotable.part.units:
+            return quotable.part.units[nth]
         known = self._texts.get(quotable.item)
         if known is None:
             item, facts = self.order[quotable.item][0], self._facts[quotable.item]
-            known = self._texts[quotable.item] = tuple(units_of(item, facts))
-        return known[quotable.at]
+            known = self._texts[quotable.item] = tuple(map(_SplitText, units_of(item, facts)))
+        return known[quotable.at].unit(nth)
 
     def _take(self, index: int, known: Facts, *, removed: bool) -> None:
         """Add the parts of the message with this index. `removed` says whether the message is removed, so

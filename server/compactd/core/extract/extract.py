@@ -21,7 +21,7 @@ from compactd.core.extract.greedy_cover import GreedyCover
 from compactd.core.extract.recent_files import working_directory
 from compactd.core.extract.reuse_model import ReuseModel, Statistics
 from compactd.core.extract.scoring import LineValue, candidates, worth_in
-from compactd.core.extract.sections import sections
+from compactd.core.extract.sections import Quoted, sections
 from compactd.core.extract.story import StoryTeller
 from compactd.core.extract.story_room import NO_STORY, SAMPLE, StoryText
 from compactd.core.history.entries import Item
@@ -228,8 +228,10 @@ def _fill(
     fit. `rate` is the number of tokens by `count` per estimated token. With `is_brief`, a small summary does
     not say what it is (`NATURE_DIVISOR`)."""
 
+    quoted: Quoted = {}
+
     def text_of(picked: Sequence[int], files: FileLists, *, full: bool = True) -> str:
-        material = sections(conversation, picked, layout, story)
+        material = sections(conversation, picked, layout, story, quoted)
         return record(material, files, lead=lead, full=full, layout=layout)
 
     full = not is_brief or count(NATURE) <= budget // NATURE_DIVISOR

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from itertools import compress
+from sys import byteorder
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -70,6 +72,10 @@ this number."""
 KINDS_OF_ITEM: Final = ("message", "summary", "stub")
 """The kinds of items. One entry can have facts for an item of each kind."""
 
+_LOWEST_BYTE: Final = 0 if byteorder == "little" else array("I").itemsize - 1
+_IS_ATOM: Final = bytes(byte % KINDS == ATOM for byte in range(256))
+"""1 for the lowest bytes of features that are atoms, otherwise 0."""
+
 _WITH_TEXT = frozenset((USER, HEADER, COMMAND))
 """Roles of parts that keep the texts of their units."""
 
@@ -106,7 +112,9 @@ class FactPart(Struct, frozen=True, array_like=True, gc=False):
     @property
     def atoms(self) -> tuple[int, ...]:
         """The distinct features of all units that are atoms. O(features)."""
-        return tuple(dict.fromkeys([f for f in array("I", self.unit_features) if f % KINDS == ATOM]))
+        shown = self.unit_features
+        lowest = shown[_LOWEST_BYTE :: array("I").itemsize]  # it tells the kind of a feature
+        return tuple(dict.fromkeys(compress(array("I", shown), lowest.translate(_IS_ATOM))))
 
 
 class Facts(Struct, frozen=True, array_like=True, gc=False):
@@ -211,15 +219,18 @@ class FactReader:
         )
 
 
-def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
-    """For each part of a message, yield the units (lines) that a summary can quote. These are the units that
-    `FactPart.packed` describes: units that are too large to be quoted are left out. O(length)."""
+def units_of(item: Item, facts: Facts) -> Iterator[Iterator[Unit]]:
+    """For each part of a message, yield an iterator of the units (lines) that a summary can quote. These are
+    the units that `FactPart.packed` describes: units that are too large to be quoted are left out. A text is
+    split as far as its iterator is read. O(length)."""
     for source, part in zip(sources(item, [], []), facts.parts, strict=True):
-        if part.left_out:
-            left_out = frozenset(part.left_out)
-            yield tuple([unit for at, unit in enumerate(split(source)) if at not in left_out])
-        else:
-            yield part.units or tuple(split(source))
+        yield iter(part.units) if part.units else _quotable_units(source, frozenset(part.left_out))
+
+
+def _quotable_units(source: SourceText, left_out: frozenset[int]) -> Iterator[Unit]:
+    for at, unit in enumerate(split(source)):
+        if at not in left_out:
+            yield unit
 
 
 _unpack = Decoder(list[tuple[str, Facts]]).decode

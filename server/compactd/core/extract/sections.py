@@ -45,16 +45,23 @@ _RUNS = LazyPattern(
 """Matches a line that runs a program, as far as it shows: it begins with a name, and no word of a script."""
 _BULLET = LazyPattern(r"\A(?:[-*•] |\d+[.)] )")
 
+Quoted = dict[tuple[int, ...], tuple[Sequence[str], str]]
+"""What is quoted of a group of calls or texts, by its picked units: (the lines, what names it without lines).
+"""
+
 
 def sections(
     conversation: Conversation,
     picks: Sequence[int],
     layout: Layout = SECTIONS,
     story: StoryText = NO_STORY,
+    quoted: Quoted | None = None,
 ) -> dict[str, list[str]]:
     """Return the lines of each section, by the section's name: those of the story, then the picked lines in
     the order of the conversation. `picks` are the indices of the picked lines (units of the conversation).
+    `quoted` keeps what is quoted of each group, for a later call with other picks and the same story.
     O(picks)."""
+    quoted = {} if quoted is None else quoted
     found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES)}
     found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
     told_in = story.laid_out(layout)
@@ -86,9 +93,18 @@ def sections(
                 # A call that succeeded after failing belongs to the failures, because it shows what fixed
                 # them.
                 place = FAILURES
-            _add_call(conversation, members, entry, found, alone, told, failed=failed, place=place)
+            key = tuple(members)
+            if key not in quoted:
+                quoted[key] = _quote_call(conversation, members, entry, told, failed=failed)
+            lines, name = quoted[key]
+            found[place].extend(lines)
+            if name:
+                alone.append(name)
         else:
-            _add_text(conversation, members, entry, found, told)
+            key = tuple(members)
+            if key not in quoted:
+                quoted[key] = _quote_text(conversation, members, entry, told), ""
+            found[CONTEXT].extend(quoted[key][0])
     if alone:
         found[CONTEXT].append(f"- {SHELL_CALLS}: {'; '.join(alone)}")
     found[GOAL] += _lines_of(sorted(goals.items()))
@@ -171,19 +187,11 @@ def _in_order(item: Sequence[str], message: Message) -> list[str]:
     return [f"{mark}{ordered[0]}", *(f"  {line}" for line in ordered[1:])]
 
 
-def _add_call(
-    conversation: Conversation,
-    members: Sequence[int],
-    entry: str,
-    found: dict[str, list[str]],
-    alone: list[str],
-    told: str,
-    *,
-    failed: bool,
-    place: str,
-) -> None:
-    """Add the picked lines of a tool call to `found` under `place`: the call, then the lines of its arguments
-    or of its result, without those that are in `told`. A command without such lines goes to `alone`."""
+def _quote_call(
+    conversation: Conversation, members: Sequence[int], entry: str, told: str, *, failed: bool
+) -> tuple[list[str], str]:
+    """Return the picked lines of a tool call: the call, then the lines of its arguments or of its result,
+    without those that are in `told`. For a command without such lines, return no line, but its name."""
     text = conversation.text(conversation.place(members[0]))
     name, _, rest = text.partition(" ")
     is_command = tool_kind(name, {}) == "shell"
@@ -201,17 +209,13 @@ def _add_call(
         elif not _is_told(words, told):
             body.append(words)
     if body:
-        found[place].append(f"- [{entry}] {head}{ending}:")
-        found[place].extend(body)
-    elif is_command and rest:
-        alone.append(f"{head}{ending} [{entry}]")
+        return [f"- [{entry}] {head}{ending}:", *body], ""
+    return [], f"{head}{ending} [{entry}]" if is_command and rest else ""
 
 
-def _add_text(
-    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]], told: str
-) -> None:
-    """Add to `found` the picked lines of a group that contains no tool call: an assistant's text, an earlier
-    summary, a note of a program, or a result whose call is unknown."""
+def _quote_text(conversation: Conversation, members: Sequence[int], entry: str, told: str) -> list[str]:
+    """Return the picked lines of a group that contains no tool call: an assistant's text, an earlier summary,
+    a note of a program, or a result whose call is unknown. Lines that are in `told` are left out."""
     body: list[str] = []
     for i in members:
         place = conversation.place(i)
@@ -219,10 +223,7 @@ def _add_text(
         words = conversation.quote(place, "assistant" if is_own else "unknown")
         if not _is_told(words, told):
             body.append(words)
-    if not body:
-        return
-    found[CONTEXT].append(_with_reference(body[0], entry))
-    found[CONTEXT].extend(body[1:])
+    return [_with_reference(body[0], entry), *body[1:]] if body else []
 
 
 def _is_told(line: str, told: str) -> bool:

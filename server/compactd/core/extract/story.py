@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -144,6 +145,7 @@ class StoryTeller:
         self._asked = _questions_before(state.turns)
         """For each short answer of the user: the question of the agent before it."""
         self._repeated = find_repeated(state.turns)
+        self._gives_value = cache(gives_value)
 
     def tell(
         self,
@@ -207,7 +209,7 @@ class StoryTeller:
             is_short = len(text) <= min(ONE_LINE_CHARS, most)
             lines = self._condensed(text, most) if is_short else self._request_lines(sentences, most)
             if lines:
-                under = GOAL if any(map(gives_value, sentences)) else section
+                under = GOAL if any(map(self._gives_value, sentences)) else section
                 lead = "" if under == GOAL else USER_LEAD
                 lines[0] = f"- [{turn.entry_id}] {lead}{lines[0].removeprefix('- ')}"
                 pairs = ((one, turn.entry_id or "") for one in sentences)
@@ -225,7 +227,7 @@ class StoryTeller:
         if sum(len(one) + 1 for one in sentences) > most:
             room = most // 2
             for one in sentences:
-                if len(one) <= room and gives_value(one):
+                if len(one) <= room and self._gives_value(one):
                     given.append(one)
                     room -= len(one)
         rest = [one for one in sentences if one not in given]
@@ -265,7 +267,7 @@ class StoryTeller:
                     values[turn.sentences] / most
                     + self._place(turn.entry_id) / size
                     + EXACT * names_something(" ".join(turn.sentences))
-                    + GIVEN * any(map(gives_value, turn.sentences))
+                    + GIVEN * any(map(self._gives_value, turn.sentences))
                     - ONLY_ASKS * all(map(_only_asks, turn.sentences))
                 ),
             ),

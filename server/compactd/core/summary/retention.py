@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
@@ -90,22 +91,19 @@ def facts(
     `MAX_LIMITS` limits. O(features of the messages), less what `cache` already knows.
     """
     cache = cache if cache is not None else FactCache()
-    uses: dict[int, int] = {}
+    uses: Counter[int] = Counter()
     own: set[int] = set()
     called: dict[str, int] = {}
     limits: dict[str, int] = {}
     shells: set[str] = set()
     for item in removed:
         known = cache.learn(item)
-        mine: set[int] = set()
+        mine: dict[int, None] = {}
         said: dict[str, None] = {}
         shells.update(call.call_id for call in known.calls if call.role == SHELL)
         for part in known.parts:
             shown = part.atoms
-            for feature in shown:
-                if feature not in mine:
-                    mine.add(feature)
-                    uses[feature] = uses.get(feature, 0) + 1
+            mine.update(dict.fromkeys(shown))
             if part.role == USER:
                 own.update(shown)
                 listed: frozenset[str] | None = None
@@ -120,6 +118,7 @@ def facts(
                 for unit in part.units:
                     text = unit.text.partition(" ")[2] if part.role == HEADER else unit.text
                     said.update(dict.fromkeys(commands(text)))
+        uses.update(mine.keys())
         for command in said:
             called[command] = called.get(command, 0) + 1
     wanted = [feature for feature, n in uses.items() if n >= 2 or feature in own]

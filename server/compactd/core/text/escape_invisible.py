@@ -46,7 +46,9 @@ def file_name(name: str) -> str:
     The name is unchanged unless it contains `<` or invisible characters, or a reader would take it for
     something else: a heading, a speaker, a reference such as `[e12]`. Then it is written as a JSON string.
     """
-    if all(map(_is_visible, name)) and _MISREAD.match(name) is None:
+    # Of the printable characters of ASCII, only one needs an escape.
+    is_plain = name.isprintable() and "<" not in name if name.isascii() else all(map(_is_visible, name))
+    if is_plain and _MISREAD.match(name) is None:
         return name
     return (
         '"'

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -76,6 +77,9 @@ class FileUse(Struct, frozen=True):
     """Files that were modified, as pairs like those of `read`."""
     failed: tuple[str, ...] = ()
     """Ids of calls that failed: their results in this message are errors."""
+
+
+NO_FILES: Final = FileUse()
 
 
 def paths_in(arguments: Mapping[str, Json]) -> tuple[str, ...]:
@@ -152,11 +156,15 @@ def use_of(item: Item) -> FileUse:
     reported = reported_use(item)
     read.extend(reported.read)
     modified.extend(reported.modified)
+    if not (read or modified or failed):
+        return NO_FILES
     return FileUse(tuple(read), tuple(modified), tuple(failed))
 
 
 def reported_use(item: Item) -> FileUse:
     """Return the files that the client reported with a message."""
+    if not (item.read or item.modified):
+        return NO_FILES
     return FileUse(tuple((None, p) for p in item.read), tuple((None, p) for p in item.modified))
 
 
@@ -197,7 +205,7 @@ class FileLedger:
 
 def ledger_of(uses: Iterable[FileUse]) -> FileLedger:
     """Build the ledger of a conversation from the file use of each message, oldest first."""
-    known = list(uses)
+    known = [use for use in uses if use != NO_FILES]
     ledger = FileLedger()
     # Ids of calls may repeat. A failed result belongs to the last call before it that has its id.
     failures: list[frozenset[str]] = []

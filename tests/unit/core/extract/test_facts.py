@@ -62,7 +62,7 @@ def messages() -> st.SearchStrategy[Item]:
 def test_a_unit_that_is_read_again_is_the_one_whose_facts_were_packed(message: Item) -> None:
     cache = FactCache()
     facts = cache.learn(message)
-    again = list(units_of(message, facts))
+    again = list(map(tuple, units_of(message, facts)))
 
     assert [len(units) for units in again] == [part.count for part in facts.parts]
     for at, (part, units) in enumerate(zip(facts.parts, again, strict=True)):

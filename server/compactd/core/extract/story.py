@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Final
 
@@ -46,7 +46,7 @@ from compactd.core.text.summary_format import (
     NEXT,
 )
 from compactd.core.work import prose
-from compactd.core.work.condense import condense
+from compactd.core.work.condense import Condensable
 from compactd.core.work.history import Statement, Turn, find_repeated
 from compactd.core.work.line_words import names_something
 from compactd.core.work.state import Attempt, Repair, WorkState
@@ -146,6 +146,8 @@ class StoryTeller:
         """For each short answer of the user: the question of the agent before it."""
         self._repeated = find_repeated(state.turns)
         self._gives_value = cache(gives_value)
+        self._brief_text = cache(Condensable)
+        self._valued_text = cache(partial(Condensable, value=value))
 
     def tell(
         self,
@@ -245,7 +247,7 @@ class StoryTeller:
                 continue  # A line alone only says that something was not found.
             text = "\n".join(without_line_number(line) for line in brief.text.split("\n"))
             # Sentences tell the reader more than the names that are used most.
-            lines = [quote_line(self._show(line), "tool") for line in condense(text, most)]
+            lines = [quote_line(self._show(line), "tool") for line in self._brief_text(text).condense(most)]
             if lines:
                 head = f"- [{brief.entry_id}] {quote_line(self._show(brief.call), 'assistant')}:"
                 yield Item(GOAL, 1, self._place(brief.entry_id), [head, *lines])
@@ -493,7 +495,7 @@ class StoryTeller:
         return self._places.get(entry_id or "", -1)
 
     def _condensed(self, text: str, most: int) -> list[str]:
-        return [neutralise(self._show(line)) for line in condense(text, most, self._value)]
+        return [neutralise(self._show(line)) for line in self._valued_text(text).condense(most)]
 
 
 def _says_something(sentences: Sequence[str], n: int, *, is_alone: bool) -> bool:

@@ -66,6 +66,9 @@ and not text."""
 BLOB_TOKENS = 1600
 """The maximum number of tokens for one run of binary data. The largest image counts as many."""
 
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
 
 class Habits(Struct, frozen=True, kw_only=True):
     """How a model's provider counts blocks whose size is not just that of their text."""
@@ -195,7 +198,10 @@ def _is_text(block: Block) -> bool:
 
 def message_tokens(message: Message, counter: Counter) -> int:
     """Return the tokens that the blocks of `message` take in a request; 0 if it has none. O(message)."""
-    return sum(block_tokens(block, counter) for block in message.content)
+    content = message.content
+    if len(content) == 1:  # as in most messages
+        return block_tokens(content[0], counter)
+    return sum([block_tokens(block, counter) for block in content])
 
 
 def messages_tokens(messages: Sequence[Message], counter: Counter) -> list[int]:
@@ -337,7 +343,7 @@ def compact_json(raw: Raw) -> str:
     """Return JSON without optional white space and escapes, so that these do not change its token count.
     Invalid JSON is returned as it is, as text."""
     try:
-        return msgspec.json.encode(msgspec.json.decode(raw)).decode()
+        return _encode(_decode(raw)).decode()
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return bytes(raw).decode("utf-8", "replace")
 
@@ -346,10 +352,10 @@ def compact_arguments(arguments: Raw) -> str:
     """Return the arguments of a call in compact JSON. OpenAI sends them as a JSON string. If this string
     contains JSON, the contained JSON is returned."""
     try:
-        value = msgspec.json.decode(arguments)
+        value = _decode(arguments)
         if isinstance(value, str):
             return compact_json(Raw(value.encode("utf-8", "replace")))
-        return msgspec.json.encode(value).decode()
+        return _encode(value).decode()
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return bytes(arguments).decode("utf-8", "replace")
 

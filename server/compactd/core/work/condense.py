@@ -7,6 +7,7 @@ length, each after the titles and items above it. The items of a numbered list a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final
 
 from compactd.core.work.line_words import is_only_opening, lowered, tells_nothing
@@ -46,17 +47,36 @@ def condense(text: str, most_chars: int, value: Callable[[str], float] = lambda 
     where something is left out that tells something. If no line fits, one is returned. `value` says what the
     names and words in a line are worth, on any scale; the other half of a line's worth is what it says of the
     work. O(length × log length)."""
-    read = read_lines(text)
-    lines = texts_of(read)
-    if not lines:
-        return []
-    if sum(len(line) + 1 for line in lines) <= most_chars:
-        return [with_plain_marker(line) for line in lines]
-    nodes = nodes_of(read)
-    worths = worths_of(nodes, value)
-    choice = _Choice(nodes, worths, most_chars)
-    choice.fill()
-    return _shown(nodes, worths, choice)
+    return Condensable(text, value).condense(most_chars)
+
+
+class Condensable:
+    """A text that is shortened to several lengths. Its lines are read once."""
+
+    def __init__(self, text: str, value: Callable[[str], float] = lambda _: 0.0) -> None:
+        """`value` is explained at `condense`."""
+        self._read = read_lines(text)
+        self._lines = texts_of(self._read)
+        self._value = value
+
+    def condense(self, most_chars: int) -> list[str]:
+        """Return what the function `condense` does."""
+        lines = self._lines
+        if not lines:
+            return []
+        if sum(len(line) + 1 for line in lines) <= most_chars:
+            return [with_plain_marker(line) for line in lines]
+        choice = _Choice(self._nodes, self._worths, most_chars)
+        choice.fill()
+        return _shown(self._nodes, self._worths, choice)
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return nodes_of(self._read)
+
+    @cached_property
+    def _worths(self) -> list[float]:
+        return worths_of(self._nodes, self._value)
 
 
 class _Choice:

@@ -139,7 +139,8 @@ class IdleAnalyzer:
         learnt = 0
         for session_id, reading in tuple(self._grown.items()):
             session = self._sessions.get(session_id)
-            if session is None or session.is_closed or self._is_small(session):
+            if session is None or session.is_closed or session.journal is None or self._is_small(session):
+                # Who writes a session compacts it. What another process writes is not read here.
                 del self._grown[session_id]
                 continue
             learnt += 0 if session.facts is None else session.facts.size

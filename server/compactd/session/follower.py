@@ -47,7 +47,7 @@ from compactd.protocol.messages import (
 )
 from compactd.session.host import AgentStatus, acting
 from compactd.session.session import Session, changes_in
-from compactd.storage.protocols import Follower, FollowerNews
+from compactd.storage.protocols import Follower
 
 FOLLOW_S = 0.3
 """Seconds between two reads of a followed session. Clients may rely on seeing a change within one second
@@ -237,7 +237,8 @@ class SessionFollower:
 
     async def _read_on(self) -> None:
         session = self._session
-        is_owned, news = await session.host.in_worker(self._poll)
+        news = await session.host.in_worker(self._follower.poll)
+        is_owned = session.owner == "other" if news.is_owned is None else news.is_owned
         self._note_writer()
         if news.records:
             entries = await session.host.in_worker(lambda: decode_entries(news.records))
@@ -250,10 +251,6 @@ class SessionFollower:
             self._note_owner(is_owned)
             self._end_prompt_soon()
             session.emit(WriterChanged(owner=session.owner))
-
-    def _poll(self) -> tuple[bool, FollowerNews]:
-        # Check the lock before reading: a process that has released it has written everything.
-        return self.is_owned_now(), self._follower.poll()
 
     def _note_owner(self, is_owned: bool) -> None:
         self._session.owner = "other" if is_owned else "none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from compactd.storage import files, locks
@@ -50,8 +51,13 @@ class FileFollower:
 
     def poll(self) -> FollowerNews:
         """Return the complete records that were added since the last call. See `Follower.poll`."""
+        is_owned = None
+        with suppress(OSError):
+            # Before reading: a process that has released the lock has written everything.
+            is_owned = self.is_owned()
         try:
-            return self._read_on() if self._is_same() else self._read_again()
+            first_seq, records = self._read_on() if self._is_same() else (0, self._read_again())
+            return FollowerNews(first_seq=first_seq, records=records, is_owned=is_owned)
         except FileNotFoundError:
             raise not_found_error(self._session_id) from None
         except OSError as refused:
@@ -81,7 +87,7 @@ class FileFollower:
         self._disk.seek(self._fd, self._end - len(self._seal))
         return self._disk.read(self._fd, len(self._seal)) == self._seal
 
-    def _read_again(self) -> FollowerNews:
+    def _read_again(self) -> tuple[memoryview, ...]:
         self.close()
         self._fd = self._disk.open(self._path, files.READ)
         try:
@@ -94,9 +100,9 @@ class FileFollower:
         self._version = content.version
         self._seen = len(content.records)
         self._note(data, content.end, content.needs_newline)
-        return FollowerNews(first_seq=0, records=content.records)
+        return content.records
 
-    def _read_on(self) -> FollowerNews:
+    def _read_on(self) -> tuple[int, tuple[memoryview, ...]]:
         data = files.read_from(self._fd, self._end, self._disk)
         if self._needs_newline and data.startswith(b"\n"):
             self._end += 1
@@ -106,7 +112,7 @@ class FileFollower:
         found = scan(data, self._seen)
         if found.damage is not None:
             # The owner may have truncated and rewritten the file during the read. Read it from the start.
-            return self._read_again()
+            return 0, self._read_again()
         first_seq = self._seen
         self._seen += len(found.records)
         if found.records:
@@ -115,7 +121,7 @@ class FileFollower:
         records = found.records
         if steps:
             records = tuple(map(memoryview, upgrade([as_appended(record) for record in records], steps)))
-        return FollowerNews(first_seq=first_seq, records=records)
+        return first_seq, records
 
     def _note(self, data: bytes, end: int, needs_newline: bool) -> None:
         self._end += end

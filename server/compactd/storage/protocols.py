@@ -62,6 +62,9 @@ class FollowerNews(Struct, frozen=True, kw_only=True):
     that writes the session took records back or replaced them. Then `records` replace all earlier ones from
     `first_seq` on."""
     records: tuple[memoryview, ...]
+    is_owned: bool | None
+    """Whether a process had the session open for writing just before they were read. None if that could not
+    be found out."""
 
 
 class Journal(Protocol):

@@ -21,7 +21,7 @@ from tests.faults.fleet.said import Message, Talk, entry_ids, has_compacted
 from tests.support.postgres import Relay
 
 NODES = 5
-LANES = 4
+LANES = 12
 """Requests at once at each node."""
 SESSIONS = 6
 """Sessions at once. Each is open at all nodes."""

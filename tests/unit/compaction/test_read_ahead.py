@@ -132,6 +132,16 @@ def test_a_session_is_left_alone_while_a_compaction_runs_or_once_it_is_closed() 
     assert (learnt(busy), learnt(closed)) == (0, 0)
 
 
+def test_a_session_that_another_process_writes_is_left_to_it() -> None:
+    written = session()
+    append(written, work(3))
+    followed = Session(Quiet(), "s", None, written.entries)
+    done(read_ahead(followed))
+    done(read_ahead(written))
+
+    assert (learnt(followed), learnt(written)) == (0, 9)
+
+
 def test_what_another_method_asks_for_begins_no_reading() -> None:
     one = session()
     append(one, work(3))

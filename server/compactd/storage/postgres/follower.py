@@ -24,7 +24,8 @@ _START_BYTES = 128
 
 # One statement, so that all of it is from the same moment.
 _READ = f"""
-SELECT s.changed, s.head, CASE WHEN s.token IS NULL THEN NULL ELSE s.node END, known.first, r.record
+SELECT s.changed, s.head, CASE WHEN s.token IS NULL THEN NULL ELSE s.node END, {live("s")},
+    known.first, r.record
 FROM compactd.sessions AS s
 LEFT JOIN compactd.records AS last ON last.tenant = s.tenant AND last.session_id = s.session_id
     AND last.seq = %(seen)s - 1
@@ -49,6 +50,8 @@ class Lines(Struct, frozen=True):
     data: bytes
     writer: str | None
     """The node that has the session open for writing, or had it last, if it did not release it."""
+    is_owned: bool
+    """Whether that node's lease has not ended."""
 
 
 class Seen(Struct, frozen=True):
@@ -83,12 +86,12 @@ def read_lines(connection: Connection, tenant: str, key: str, seen: Seen = NOTHI
     rows = connection.execute(_READ.encode(), named, binary=True).fetchall()
     if not rows:
         return None
-    changed, head, writer, first, _ = rows[0]
+    changed, head, writer, is_owned, first, _ = rows[0]
     assert isinstance(changed, int)
     assert isinstance(head, int)
     assert isinstance(first, int)
-    data = b"".join(row[4] for row in rows if isinstance(row[4], bytes))
-    return Lines(changed, head, first, data, writer if isinstance(writer, str) else None)
+    data = b"".join(row[5] for row in rows if isinstance(row[5], bytes))
+    return Lines(changed, head, first, data, writer if isinstance(writer, str) else None, is_owned is True)
 
 
 def whole_content(lines: Lines, session_id: str, format_: JournalFormat) -> Content:
@@ -141,7 +144,7 @@ class PostgresFollower:
         except StorageFailed as error:
             if self._seen is NOTHING_SEEN or error.data.get("reason") != UNREACHABLE:
                 raise
-            return FollowerNews(first_seq=self._seen.head, records=())
+            return FollowerNews(first_seq=self._seen.head, records=(), is_owned=None)
         if lines is None:
             self._seen = NOTHING_SEEN
             raise not_found_error(self._session_id)
@@ -151,7 +154,7 @@ class PostgresFollower:
         content = whole_content(lines, self._session_id, self._format)
         self._version = content.version
         self._seen, self._size_bytes = self._seen_with(lines), len(lines.data)
-        return FollowerNews(first_seq=0, records=content.records)
+        return FollowerNews(first_seq=0, records=content.records, is_owned=lines.is_owned)
 
     def is_owned(self) -> bool:
         """Return true if a node has a live lease on the session. Raises `OSError` if the database cannot be
@@ -189,7 +192,7 @@ class PostgresFollower:
         steps = self._format.steps_from(self._version)
         if steps:
             records = tuple(map(memoryview, upgrade([as_appended(record) for record in records], steps)))
-        return FollowerNews(first_seq=first_seq, records=records)
+        return FollowerNews(first_seq=first_seq, records=records, is_owned=lines.is_owned)
 
     def _seen_with(self, lines: Lines) -> Seen:
         begin = lines.data.rfind(b"\n", 0, -1) + 1

@@ -23,6 +23,10 @@ SECONDS = 5.0
 TEXT = "What does the file say? " * 12
 """A message of 288 characters."""
 SESSION = "talk"
+COMMIT_MS = 2
+"""A commit takes 0.1 ms if the disk confirms at once, and milliseconds if it is elsewhere or has to be
+replicated.
+"""
 
 
 def appends(server: Server, folder: Path) -> list[Row]:
@@ -51,6 +55,8 @@ def appends(server: Server, folder: Path) -> list[Row]:
             for count, found in rates.items():
                 found.append(count * _rate(writer, count))
             plain.append(_plain_rate(server.url(database)))
+        _delay_commits(server, COMMIT_MS)
+        slow, slow_plain = _rate(writer, 1), _plain_rate(server.url(database))
     ms = {name: median(values) for name, values in times.items()}
     beside = {"INSERT": ms["INSERT"]}
     return [
@@ -73,7 +79,21 @@ def appends(server: Server, folder: Path) -> list[Row]:
             )
             for count, found in rates.items()
         ),
+        Row(
+            what=f"messages a second, 1 in each append, {AT_ONCE} appends at once, commits of {COMMIT_MS} ms",
+            value=slow,
+            unit="/s",
+            beside={"INSERT, one connection": slow_plain},
+            to="INSERT, one connection",
+        ),
     ]
+
+
+def _delay_commits(server: Server, ms: int) -> None:
+    """Have each commit take so much longer."""
+    server.sql(f"ALTER SYSTEM SET commit_delay = {1_000 * ms}")
+    server.sql("ALTER SYSTEM SET commit_siblings = 0")
+    server.sql("SELECT pg_reload_conf()")
 
 
 def _env(folder: Path, url: str) -> dict[str, str]:

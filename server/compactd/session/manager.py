@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -96,7 +96,7 @@ class StartedSession(Struct, frozen=True):
 
 def new_id() -> str:
     """Return a new random id for a session."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 class Sessions:

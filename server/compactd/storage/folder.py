@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -256,6 +255,8 @@ class FolderStore:
         If this fails halfway, the journal still exists and the session can be deleted again. The files of a
         hook are cleaned while its lock is held.
         """
+        import shutil  # takes 3 ms, which a daemon's first request need not wait for
+
         home = self._folder.parent
         shutil.rmtree(home / "snapshots" / file_stem(session_id), ignore_errors=True)
         hook = HookFiles(home, session_id) if is_mirror(session_id) else None

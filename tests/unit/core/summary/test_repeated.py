@@ -44,6 +44,11 @@ def test_the_part_of_a_line_that_a_foreign_sentence_holds(line: str, part: str |
     assert repeated(line) == part
 
 
+def test_a_sentence_of_three_words_is_long_enough_to_be_repeated() -> None:
+    assert repeated("Deploy widgets nightly", ("Deploy widgets nightly.", True)) == "deploy widgets nightly"
+    assert repeated("Deploy widgets", ("Deploy widgets.", True)) is None
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 def test_what_the_model_had_said_before_is_its_own(is_first: bool) -> None:
     own, page = ("I shall " + ORDER, False), (PAGE, True)

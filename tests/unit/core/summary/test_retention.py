@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -120,6 +121,26 @@ def test_a_supplement_names_each_lost_fact_by_the_last_line_it_stood_in_within_i
     assert search.supplement("token_loop", chars4(lines) - 7, chars4) == lines.split("\n")[0]
     assert search.supplement("token_loop", 2, chars4) == ""
     assert search.supplement(lines, 100, chars4) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "is_quoted"),
+    [
+        ("token_loop is what hangs", True),
+        ("- token_loop is what hangs", True),
+        ("# token_loop is what hangs", False),
+        ("<b>token_loop is what hangs</b>", False),
+        ("[x] token_loop is what hangs", False),
+        ("token_loop hangs", False),
+        ("token_loop is\twhat hangs", False),
+        (f"token_loop is what hangs {'x ' * 100}", False),
+    ],
+)
+def test_a_lost_fact_is_shown_in_a_line_that_says_something_about_it(line: str, is_quoted: bool) -> None:
+    search = FactSearch(items(("assistant", line), ("assistant", line)), ())
+
+    shown = f"- {line.strip().removeprefix('- ')} [e2]" if is_quoted else ""
+    assert search.supplement("", 100, chars4) == shown
 
 
 @given(st.lists(st.sampled_from(["a_b", "src/x.py", "must keep c_d", "--flag-y", "v1.2.3"]), max_size=8))

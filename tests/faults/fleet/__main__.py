@@ -16,7 +16,15 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.faults.fleet.database import Database
+from tests.faults.fleet.node import Unanswered
 from tests.faults.fleet.run import Fleet
+
+_STATE = (
+    "SELECT application_name, state, wait_event, now() - state_change, left(query, 80) FROM pg_stat_activity"
+    " WHERE state IS DISTINCT FROM 'idle'",
+    "SELECT application_name, state, sync_state, sent_lsn, flush_lsn FROM pg_stat_replication",
+)
+"""What is asked of the database when a request got no answer."""
 
 
 def main() -> int:
@@ -32,9 +40,14 @@ def main() -> int:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, closing(Database()) as database:
         fleet = Fleet(Path(folder), database, told.seed, told.rounds)
-        asyncio.run(fleet.run(told.appends, started + 60 * told.minutes))
+        try:
+            asyncio.run(fleet.run(told.appends, started + 60 * told.minutes))
+        except Unanswered as error:
+            fleet.wrong.append(str(error))
+            for asked in _STATE:
+                print(*database.sql(asked), sep="\n", file=sys.stderr)
         for node in fleet.nodes if fleet.wrong else ():
-            log = node.log.read_text("utf-8", "replace")[-4_000:]
+            log = node.log.read_text("utf-8", "replace")[-20_000:]
             print(f"--- node {node.number}\n{log}", file=sys.stderr)
     for text, count in fleet.told.most_common():
         print(f"told {count} times: {text}")

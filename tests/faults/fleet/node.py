@@ -84,7 +84,8 @@ class Node:
         """Start the process. It has no session open."""
         self.starts += 1
         url = self._urls[self.starts % len(self._urls)].replace("NAME", self.name)
-        env = environment(self._folder / "home", {"COMPACTD_STORE": url})
+        # So that `SIGABRT` writes the stacks of all threads to its log.
+        env = environment(self._folder / "home", {"COMPACTD_STORE": url, "PYTHONFAULTHANDLER": "1"})
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *SERVE,
@@ -108,6 +109,8 @@ class Node:
         try:
             return await asyncio.wait_for(waiter, PATIENCE_S)
         except TimeoutError:
+            self._signal(signal.SIGABRT)
+            await process.wait()
             raise Unanswered(f"{self.name}: {method}, {PATIENCE_S:g} seconds") from None
         finally:
             self._waiting.pop(number, None)

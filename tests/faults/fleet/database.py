@@ -15,7 +15,9 @@ from compactd.storage.postgres.migrate import migrate
 from tests.faults.fleet.audit import AUDIT
 from tests.support.postgres import OWNER, PASSWORD, ROLE, Relay, Server, programs
 
-_SETTINGS = "max_connections = 150\nhot_standby = on\nwal_sender_timeout = 5s\nfsync = off"
+_SETTINGS = (
+    "max_connections = 150\nhot_standby = on\nwal_sender_timeout = 5s\nwal_keep_size = 1GB\nfsync = off"
+)
 """Servers are killed here, machines are not: what a server has written to the kernel stays."""
 _NAME = "fleet"
 

@@ -25,10 +25,9 @@ BEHIND = {
         "the cut."
     ),
     "trim": (
-        "Most of the time is spent on reading the removed messages for what the agent uses again, because "
-        "even the note names that. The others drop messages without reading them. A session reads each "
-        "message once, in idle time after its append. Without that time, half is the search for names in "
-        "the kept messages, and a fifth the facts."
+        "More than half of the time is spent on the list of the files that the removed messages read and "
+        "changed: each call's arguments are decoded. The rest is the note itself: the user's rules, and its "
+        "tokens, counted exactly. The others drop messages without reading them."
     ),
     "compact": (
         "Most of the time is spent on reading the removed messages line by line for what is needed again. "

@@ -157,7 +157,11 @@ class SessionFollower:
         return self._open_compaction is not None and self._session.owner == "other"
 
     def is_owned_now(self) -> bool:
-        """Return true if a process has the session open for writing now. Checks one lock."""
+        """Return true if a process has the session open for writing now. Checks one lock. If the store
+        reports changes, this is as of the last look: the event loop does not wait for a database.
+        """
+        if self._is_told:
+            return self._session.owner == "other"
         try:
             return self._follower.is_owned()
         except OSError:

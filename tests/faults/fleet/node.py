@@ -17,6 +17,7 @@ from tests.support.client import SERVE, environment
 PATIENCE_S = 90.0
 """When an answer is given up. A node may be frozen, then wait for the database and for the end of a lease."""
 _LINE_BYTES = 1 << 26
+_DUMPING = Path(__file__).parent / "dumping"
 
 
 class Gone(Exception):
@@ -84,8 +85,12 @@ class Node:
         """Start the process. It has no session open."""
         self.starts += 1
         url = self._urls[self.starts % len(self._urls)].replace("NAME", self.name)
-        # So that `SIGABRT` writes the stacks of all threads to its log.
-        env = environment(self._folder / "home", {"COMPACTD_STORE": url, "PYTHONFAULTHANDLER": "1"})
+        # `SIGUSR1` writes the stacks of all tasks to its log, and `SIGABRT` those of all threads.
+        path = os.pathsep.join(filter(None, (str(_DUMPING), os.environ.get("PYTHONPATH"))))
+        env = environment(
+            self._folder / "home",
+            {"COMPACTD_STORE": url, "PYTHONFAULTHANDLER": "1", "PYTHONPATH": path},
+        )
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *SERVE,
@@ -109,6 +114,8 @@ class Node:
         try:
             return await asyncio.wait_for(waiter, PATIENCE_S)
         except TimeoutError:
+            self._signal(signal.SIGUSR1)
+            await asyncio.sleep(1)
             self._signal(signal.SIGABRT)
             await process.wait()
             raise Unanswered(f"{self.name}: {method}, {PATIENCE_S:g} seconds") from None

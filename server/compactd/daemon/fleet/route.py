@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 
 from compactd.daemon.fleet.mailbox import Mailbox
@@ -12,8 +12,8 @@ from compactd.protocol.errors import StorageFailed
 from compactd.protocol.messages import encode
 
 LOOK_S = 1.0
-"""Seconds without an answer after which a route looks whether the writer still has the session. It also ends
-when it had nothing to do for so long.
+"""Seconds without an answer to a request after which a route looks whether its receiver still writes the
+session. A route also ends when it had nothing to do for so long.
 """
 RETRY_S = 0.05
 """Seconds until the writer of a session is looked for again."""
@@ -34,6 +34,10 @@ class PendingRequest:
         """The writer's answer. None if this daemon writes the session now: it is to be carried out here."""
         self.call_id: str | None = None
         """The call with which it was sent. None if it is to be sent."""
+        self.receiver: str | None = None
+        """The daemon to which it was sent last."""
+        self.sent_at = 0.0
+        """When it was sent last: the event loop's time."""
 
 
 class Route:
@@ -58,7 +62,7 @@ class Route:
         self._writer: str | None = None
         self._is_closed = False
         """True if the daemon that was asked had closed the session."""
-        self._last_news = 0.0
+        self._last_news = self._looked_at = 0.0
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
         mailbox.start(self._run())
@@ -82,8 +86,8 @@ class Route:
         try:
             return await request.done
         except asyncio.CancelledError:
-            if request.call_id is not None and self._writer is not None:
-                self._mailbox.start(self._cancel(self._writer, request.call_id))
+            if request.call_id is not None and request.receiver is not None:
+                self._mailbox.start(self._cancel(request.receiver, request.call_id))
             raise
         finally:
             self._pending.pop(request, None)
@@ -94,7 +98,7 @@ class Route:
                 self._woken.clear()
                 if self._pending and (self._writer is not None or await self._find_writer()):
                     self._send()
-                left_s = self._last_news + LOOK_S - self._loop.time()
+                left_s = self._due_at() - self._loop.time()
                 if left_s > 0 and self._writer is not None:
                     timer = self._loop.call_later(left_s, self._woken.set)
                     try:
@@ -110,6 +114,14 @@ class Route:
         finally:
             self._on_end()
 
+    def _due_at(self) -> float:
+        """Return when to look after the request that waits longest, or to end if none waits. Answers to other
+        requests do not put that off.
+        """
+        oldest = next(self._waiting(), None)
+        since = self._last_news if oldest is None else max(oldest.sent_at, self._looked_at)
+        return since + LOOK_S
+
     async def _find_writer(self) -> bool:
         """Find the daemon that writes the session. If there is none, this one becomes it. Return whether
         there is another one.
@@ -118,6 +130,8 @@ class Route:
             self._is_closed = False
             await asyncio.sleep(RETRY_S)
         writer = await self._mailbox.writer_of(self._session_id)
+        # What another daemon was asked, and may have carried out, is not simply asked again.
+        await self._recall([one for one in self._waiting() if one.receiver != writer])
         if writer is not None and writer != self._mailbox.node:
             self._writer, self._last_news = writer, self._loop.time()
             return True
@@ -135,6 +149,7 @@ class Route:
         for request in self._pending:
             if request.call_id is None and not request.done.done():
                 request.call_id, answer = self._mailbox.post(self._writer, request.body)
+                request.receiver, request.sent_at = self._writer, self._loop.time()
                 request.on_sent(request.call_id)
                 answer.add_done_callback(partial(self._on_answer, request))
 
@@ -146,35 +161,51 @@ class Route:
         if error is not None:
             request.done.set_exception(error)
         elif answer.result().is_closed:
-            request.call_id = self._writer = None
-            self._is_closed = True
+            request.call_id = None
+            if request.receiver == self._writer:
+                self._writer = None
+                self._is_closed = True
             self._woken.set()
         else:
             request.done.set_result(answer.result())
 
     async def _look(self) -> None:
-        """Check that the writer still has the session, and that the calls to it are not lost. If not, prepare
-        to send them again.
+        """Check that the requests were sent to the daemon that writes the session, and that the calls are not
+        lost. If not, prepare to send them again.
         """
-        self._last_news = self._loop.time()
+        self._looked_at = self._loop.time()
         await self._mailbox.read()  # a notification may have been lost
-        sent = {one.call_id: one for one in self._pending if one.call_id and not one.done.done()}
-        known = await self._mailbox.known(sent)
-        is_writer = await self._mailbox.writer_of(self._session_id) == self._writer
-        gone = [call_id for call_id in sent if not (is_writer and call_id in known)]
-        if not gone:
+        known = await self._mailbox.known([one.call_id for one in self._waiting() if one.call_id is not None])
+        writer = await self._mailbox.writer_of(self._session_id)
+        # A call that was posted just now may not be in the database yet.
+        lost_before = self._looked_at - LOOK_S
+        gone = [
+            one
+            for one in self._waiting()
+            if one.receiver != writer or (one.call_id not in known and one.sent_at <= lost_before)
+        ]
+        if gone or writer != self._writer:
+            self._writer = None
+            await self._recall(gone)
+
+    def _waiting(self) -> Iterator[PendingRequest]:
+        """Yield the requests that were sent and not answered, the oldest first."""
+        return (one for one in self._pending if one.call_id is not None and not one.done.done())
+
+    async def _recall(self, requests: Sequence[PendingRequest]) -> None:
+        """Prepare to send these requests again. Those that must not be sent twice, and were read, fail."""
+        sent = {one.call_id: one for one in requests if one.call_id is not None}
+        if not sent:
             return
-        withdrawn = await self._mailbox.withdraw(gone)
+        withdrawn = await self._mailbox.withdraw(sent)
         await self._mailbox.read()  # what was answered before it was withdrawn
-        for call_id in gone:
-            request = sent[call_id]
-            if request.done.done():
+        for call_id, request in sent.items():
+            if request.done.done() or request.call_id != call_id:
                 continue
             self._mailbox.forget(call_id)
             request.call_id = None
             if call_id not in withdrawn and not request.is_repeatable:
                 request.done.set_exception(_answer_lost())
-        self._writer = None
 
     async def _cancel(self, writer: str, call_id: str) -> None:
         self._mailbox.forget(call_id)

@@ -108,6 +108,8 @@ class Node:
         process, number = self._process, next(self._ids)
         if process is None or process.stdin is None or process.returncode is not None:
             raise Gone
+        if self._reader is None or self._reader.done():  # it has ended, but was not waited for yet
+            raise Gone
         waiter = self._waiting[number] = asyncio.get_running_loop().create_future()
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         process.stdin.write(msgspec.json.encode(body) + b"\n")

@@ -67,7 +67,8 @@ def test_the_check_finds_what_is_wrong(talk: Talk, shown: list[tuple[str, str]],
 
 def test_the_check_finds_nodes_that_do_not_agree(talk: Talk) -> None:
     whole = history(("e1", "one"), ("e2", "two"))
-    assert talk.wrong([whole, history(("e1", "one"))]) == ["s: nodes show different histories"]
+    found = talk.wrong([whole, history(("e1", "one"))])
+    assert found == ["s: nodes show different histories: 2 entries, and 1"]
 
 
 def test_the_check_finds_compactions_that_nobody_was_told(talk: Talk) -> None:

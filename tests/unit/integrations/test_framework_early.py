@@ -427,7 +427,9 @@ def test_a_turn_that_may_cause_a_compaction_is_not_sent_early(usage: TokenUsage,
 
 def test_compactions_come_when_they_would_without_it(engine: Engine) -> None:
     small = Setup(model="openai/gpt-4o", context_window=SMALL, system_prompt="Be careful.")
-    early, late = engine.mirror("test:early", OPTIONS), engine.mirror("test:late", OPTIONS)
+    # One that is prepared while nothing comes would keep more messages.
+    exact = SessionOptions("test", compaction={"prepare": "off"})
+    early, late = engine.mirror("test:early", exact), engine.mirror("test:late", exact)
     messages, sent = [user("Read the files.")], 0
     for number in range(40):
         messages += turns([number])

@@ -85,6 +85,11 @@ Little enough that a key between two of them does not wait.")
                       'compactd-indent indent)
           "\n"))
 
+(defun compactd-context--is-behind ()
+  "Return whether the line here was opened below the line of an entry."
+  (or (get-text-property (point) 'compactd-body)
+      (get-text-property (point) 'compactd-original)))
+
 (defun compactd-context--body-end ()
   "Return where the text that is open below this line ends, or nil."
   (save-excursion
@@ -121,49 +126,75 @@ Little enough that a key between two of them does not wait.")
          (if entry (compactd-context-said entry) (compactd-text-message original))
          indent))))))
 
-(defun compactd-context--close-originals (compaction)
-  "Take the open messages behind COMPACTION away; return whether there were any."
+(defun compactd-context--to-originals ()
+  "Go to where the messages behind the summary here are: below its text."
+  (forward-line 1)
+  (while (and (not (eobp)) (get-text-property (point) 'compactd-body))
+    (forward-line 1)))
+
+(defun compactd-context--close-originals ()
+  "Take the open messages behind the summary here away.
+Return whether there were any."
   (save-excursion
-    (forward-line 1)
+    (compactd-context--to-originals)
     (let ((start (point))
           (inhibit-read-only t))
-      (while (and (not (eobp))
-                  (or (equal (get-text-property (point) 'compactd-part-of) compaction)
-                      (get-text-property (point) 'compactd-body)))
+      (while (and (not (eobp)) (compactd-context--is-behind))
         (forward-line 1))
       (prog1 (> (point) start)
         (delete-region start (point))))))
 
+(defun compactd-context--line-of (compaction)
+  "Return where the line of the summary of COMPACTION begins, or nil."
+  (save-excursion
+    (goto-char (point-min))
+    (while (and (not (eobp))
+                (not (equal compaction (compactd-context--compaction-at (point)))))
+      (forward-line 1))
+    (and (not (eobp)) (point))))
+
+(defun compactd-context--compaction-at (position)
+  "Return the id of the compaction whose summary has its line at POSITION, or nil."
+  (plist-get (plist-get (get-text-property position 'compactd-entry) :compaction)
+             :compaction_id))
+
+(defun compactd-context--insert-originals (entries)
+  "Insert the messages ENTRIES, for which a summary stands."
+  (seq-doseq (original entries)
+    (let ((message (plist-get original :message)))
+      (insert (propertize
+               (format "  ┆ %-6s %-9s %s"
+                       (compactd-text-clean (plist-get original :entry_id))
+                       (compactd-text-clean (plist-get message :role))
+                       (compactd-text-line (compactd-text-message message) 60))
+               'face 'compactd-faint
+               'compactd-original message
+               'compactd-indent "  ┆    ")
+              "\n"))))
+
 (defun compactd-context-open ()
   "Open the messages behind the summary here; of others, the text."
   (interactive)
-  (let* ((entry (get-text-property (line-beginning-position) 'compactd-entry))
-         (compaction (plist-get (plist-get entry :compaction) :compaction_id)))
-    (if (null compaction)
-        (compactd-context-toggle)
-      (unless (compactd-context--close-originals compaction)
-      (let ((marker (copy-marker (line-beginning-position 2))))
-        (compactd-request
-         "session/expand" (list :session_id compactd-context--id :compaction_id compaction)
-         (lambda (result)
-           (when (buffer-live-p (marker-buffer marker))
-             (with-current-buffer (marker-buffer marker)
-               (let ((inhibit-read-only t))
+  (let ((compaction (compactd-context--compaction-at (line-beginning-position)))
+        (buffer (current-buffer)))
+    (cond
+     ((null compaction) (compactd-context-toggle))
+     ((compactd-context--close-originals))
+     (t
+      (compactd-request
+       "session/expand" (list :session_id compactd-context--id :compaction_id compaction)
+       (lambda (result)
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             ;; The buffer may have been drawn again since the question.
+             (let ((inhibit-read-only t)
+                   (head (compactd-context--line-of compaction)))
+               (when head
                  (save-excursion
-                   (goto-char marker)
-                   (let ((start (point)))
-                     (seq-doseq (original (plist-get result :entries))
-                       (let ((message (plist-get original :message)))
-                         (insert (propertize
-                                  (format "  ┆ %-6s %-9s %s"
-                                          (compactd-text-clean (plist-get original :entry_id))
-                                          (compactd-text-clean (plist-get message :role))
-                                          (compactd-text-line (compactd-text-message message) 60))
-                                  'face 'compactd-faint
-                                  'compactd-original message
-                                  'compactd-indent "  ┆    ")
-                                 "\n")))
-                     (put-text-property start (point) 'compactd-part-of compaction)))))))))))))
+                   (goto-char head)
+                   (compactd-context--close-originals) ; RET was pressed twice
+                   (compactd-context--to-originals)
+                   (compactd-context--insert-originals (plist-get result :entries)))))))))))))
 
 (defun compactd-context-pin ()
   "Pin the message here, so that every later context has it, or let it go."
@@ -179,16 +210,38 @@ Little enough that a key between two of them does not wait.")
            :pinned (if (eq t (plist-get entry :pinned)) :json-false t))
      (lambda (_result) (compactd-context--load buffer)))))
 
-(defun compactd-context--insert-entries (entries)
-  "Insert ENTRIES at point."
+(defun compactd-context--opened ()
+  "Return what the user has opened: a table of texts by the id of their entry."
+  (let ((opened (make-hash-table :test #'equal)))
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (let ((entry (get-text-property (point) 'compactd-entry))
+              (start (progn (forward-line 1) (point))))
+          (while (and (not (eobp)) (compactd-context--is-behind))
+            (forward-line 1))
+          (when (and entry (> (point) start))
+            (puthash (plist-get entry :entry_id) (buffer-substring start (point)) opened)))))
+    opened))
+
+(defun compactd-context--insert-entries (entries opened)
+  "Insert ENTRIES at point, with what is OPENED below them."
   (let ((gc-cons-threshold (* 64 1024 1024))) ; else a third of the time with 5,000 entries
     (seq-doseq (entry entries)
-      (compactd-context--insert-head entry ""))))
+      (compactd-context--insert-head entry "")
+      (let ((text (gethash (plist-get entry :entry_id) opened)))
+        (cond
+         ((null text))
+         ((plist-get entry :compaction) (insert text))
+         ;; The text may be another one now, for example pruned.
+         (t (compactd-context--insert-body (compactd-context-said entry) "")))))))
 
 (defun compactd-context--draw (session result entries)
-  "Show SESSION in this buffer, with ENTRIES and the counts of RESULT."
+  "Show SESSION in this buffer, with ENTRIES and the counts of RESULT.
+What the user has opened stays open."
   (let ((inhibit-read-only t)
         (line (line-number-at-pos))
+        (opened (compactd-context--opened))
         (total (plist-get result :total))
         (summarised (plist-get result :summarised)))
     (erase-buffer)
@@ -204,7 +257,7 @@ Little enough that a key between two of them does not wait.")
                        ""))
              'face 'compactd-head)
             "\n")
-    (compactd-context--insert-entries entries)
+    (compactd-context--insert-entries entries opened)
     (when (zerop total)
       (insert "Nothing yet.  M-x compactd-chat begins a conversation.\n"))
     (goto-char (point-min))
@@ -246,7 +299,8 @@ THEN is called when a screen of it is there."
       (funcall then)
     (with-current-buffer buffer
       (setq compactd-context--asking t))
-    (let ((first t))
+    (let ((first t)
+          (opened (with-current-buffer buffer (compactd-context--opened))))
       (compactd-context--ask
        buffer compactd-context--first nil
        (lambda (result)
@@ -261,7 +315,7 @@ THEN is called when a screen of it is there."
              (let ((inhibit-read-only t))
                (save-excursion
                  (goto-char (point-max))
-                 (compactd-context--insert-entries (plist-get result :entries))))))))))))
+                 (compactd-context--insert-entries (plist-get result :entries) opened)))))))))))
 
 (defun compactd-context--load (buffer)
   "Show the context of BUFFER's session as it is now.

@@ -116,6 +116,35 @@ def test_two_emacsen_on_one_session_the_second_can_only_read(tmp_path: Path) -> 
         assert "another program" not in first.messages()
 
 
+def test_what_the_user_has_opened_stays_open_when_the_context_is_drawn_again(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with Daemon(world.home / "sessions") as agent, Emacs(world, real_daemon()) as editor:
+        agent.call("session/start", session_id="s", title="Looked at", compaction=CHARS4)
+        agent.call("session/append", session_id="s", messages=turns(6, 200))
+        assert agent.call("session/compact", session_id="s", keep_recent=400)["compacted"]
+        switch(editor, "Looked")
+        screen = editor.terminal
+        editor.command("compactd-context")
+        screen.see("stands for 10 messages")
+        screen.press("M-<", *6 * ["n"])
+        screen.press("Tab", "Enter")
+
+        def context() -> str:
+            return str(editor.lisp("(with-current-buffer (window-buffer) (buffer-string))"))
+
+        wait_for(lambda: "┆ e10 " in context(), "the summarised messages")
+        assert "## Goal" in context()
+        screen.press("M->", "p", "Tab")  # and the text of the last message
+        wait_for(lambda: "\n       looked at it" in context(), "the text")
+        before = context()
+
+        # Another program goes on with the session, so the context is drawn again.
+        agent.call("session/append", session_id="s", messages=[{"role": "user", "content": "said elsewhere"}])
+        wait_for(lambda: "said elsewhere" in context(), "the next message")
+        added = [line for line in context().splitlines() if line not in before.splitlines()]
+        assert len(context().splitlines()) == len(before.splitlines()) + 1, added
+
+
 HELD = "(eq t (compactd-session-held (compactd-session-current)))"
 
 

@@ -148,6 +148,39 @@ def test_looking_takes_no_lock_and_a_change_does(tmp_path: Path) -> None:
         assert agent.call("session/start", session_id="s")["read_only"] is True
 
 
+def test_what_the_user_has_opened_stays_open_when_the_context_is_drawn_again(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with (
+        Daemon(world.home / "sessions") as agent,
+        Neovim(world, {"cmd": [daemon_command(), "serve"]}, lines=60) as editor,
+    ):
+        agent.call("session/start", session_id="s", title="Looked at", compaction=CHARS4)
+        agent.call("session/append", session_id="s", messages=turns(6, 200))
+        assert agent.call("session/compact", session_id="s", keep_recent=400)["compacted"]
+        look_at(editor, "Looked at")
+        editor.command("Compactd context")
+        screen = editor.terminal
+        summary = "stands for 10 messages"
+        screen.see(summary)
+        screen.type("gg6j")
+        screen.press("Enter")
+        screen.see("┆ e10 ")
+        screen.type("G")
+        screen.press("Tab")  # the text of the last message
+        folds = (
+            "local n = 0; for line = 1, vim.fn.line('$') do"
+            "  if vim.fn.foldclosed(line) == -1 then n = n + 1 end"
+            " end; return { vim.fn.line('$'), n }"
+        )
+        screen.see("        looked at it")
+        lines, shown = editor.lua(folds)
+
+        # Another program goes on with the session, so the context is drawn again.
+        agent.call("session/append", session_id="s", messages=[{"role": "user", "content": "said elsewhere"}])
+        screen.see("said elsewhere")
+        assert editor.lua(folds) == [lines + 2, shown]  # its text is folded
+
+
 def test_a_chat_that_is_looked_at_follows_and_survives_a_restart_without_the_lock(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     home = world.home / "sessions"

@@ -99,19 +99,65 @@ local function width_of(view)
   return each and vim.api.nvim_win_get_width(each) or window.width()
 end
 
+--- What a line is about, by a name that it has in the next drawing, too.
+---@param view compactd.View
+---@param line integer
+---@return string?
+local function name_of(view, line)
+  local target = view.page.targets[line]
+  local entry = target and (target.original or target.entry)
+  return entry and tostring(view.page.levels[line]):match("^>") and entry.entry_id or nil
+end
+
+--- The folds that are open in a window.
+---@param view compactd.View
+---@return table<string, boolean>
+local function unfolded(view)
+  local open = {}
+  for line = 1, #view.page.lines do
+    local name = name_of(view, line)
+    if name and vim.fn.foldlevel(line) > 0 and vim.fn.foldclosed(line) == -1 then
+      open[name] = true
+    end
+  end
+  return open
+end
+
+--- Opens the folds that were open before the buffer was filled again, and no others.
+---@param view compactd.View
+---@param open table<string, boolean>
+local function unfold(view, open)
+  vim.cmd("silent! normal! zM") -- else some folds are open by their old place
+  if next(open) == nil then
+    return
+  end
+  for line = 1, #view.page.lines do
+    if open[name_of(view, line) or ""] then
+      vim.cmd(("silent! %dfoldopen"):format(line))
+    end
+  end
+end
+
+--- Shows what the daemon said; what the user has opened stays open.
 local function draw(view)
   local session = sessions.open[view.id]
   if session == nil or not vim.api.nvim_buf_is_valid(view.buffer) then
     return
   end
-  view.page = M.render(session, view.shown, view.originals, width_of(view))
-  local saved = {}
+  local saved, open = {}, {}
   for _, each in ipairs(vim.fn.win_findbuf(view.buffer)) do
     saved[each] = vim.api.nvim_win_get_cursor(each)
+    open[each] = vim.api.nvim_win_call(each, function()
+      return unfolded(view)
+    end)
   end
+  view.page = M.render(session, view.shown, view.originals, width_of(view))
   window.fill(view.buffer, view.page.lines)
   entries.decorate(view.buffer, view.page)
   for each, cursor in pairs(saved) do
+    vim.api.nvim_win_call(each, function()
+      unfold(view, open[each])
+    end)
     pcall(vim.api.nvim_win_set_cursor, each, { math.min(cursor[1], #view.page.lines), cursor[2] })
   end
 end

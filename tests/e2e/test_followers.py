@@ -185,8 +185,9 @@ def test_the_loss_of_the_writer_is_told_and_the_next_start_takes_over(two: Two, 
     assert refusal.code == 1004
     assert "no process" in refusal.message
     assert (answer["read_only"], answer["warnings"]) == (False, [])
-    assert reader.event("writer_changed", "s", after=at).value["params"]["owner"] == "this"
-    assert answer["seq"] == 1
+    taken = reader.event("writer_changed", "s", after=at).value["params"]
+    assert taken["owner"] == "this"
+    assert answer["seq"] == taken["seq"] == lost.value["params"]["seq"] + 1
     assert reader.call("session/append", session_id="s", messages=[user(5)])["entry_ids"] == ["e14"]
 
 

@@ -9,44 +9,22 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from compactd.core.history.entries import (
-    Appended,
-    Branched,
-    Compacted,
-    CompactionBegun,
-    CompactionEnded,
-    Entry,
-    EntryId,
-    Item,
-    ModelSet,
-    PinSet,
-    Pruned,
-    Queued,
-    SettingsSet,
-)
+from compactd.core.history.entries import Entry
 from compactd.protocol.errors import CompactdError, SessionCorrupt, SessionNotFound, StorageFailed
 from compactd.protocol.messages import (
     AgentEnd,
     AgentError,
     AgentStart,
-    CompactionEnd,
-    CompactionResult,
-    CompactionStart,
-    ErrorInfo,
     Event,
-    MessageAppended,
     MessageEnd,
-    MessageQueued,
     MessageStart,
-    ModelChanged,
-    PruneEnd,
     ToolExecutionEnd,
     ToolExecutionStart,
-    ToolResult,
     WriterChanged,
 )
 from compactd.session.host import AgentStatus, acting
-from compactd.session.session import Session, changes_in
+from compactd.session.remote_entries import RemoteEntries
+from compactd.session.session import Session
 from compactd.storage.protocols import Follower
 
 FOLLOW_S = 0.3
@@ -138,9 +116,7 @@ class SessionFollower:
         """The prompt that the other process is answering, if it said so."""
         self.status: AgentStatus | None = None
         """What its agent loop is doing, if it said so."""
-        self._open_compaction: CompactionBegun | None = None
-        for entry in session.entries:
-            self._note_compaction(entry)
+        self._remote = RemoteEntries(session)
         self._note_owner(is_owned)
         self._reading = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -154,7 +130,7 @@ class SessionFollower:
         """True if the process that writes the session has begun a compaction and the journal does not show
         its end.
         """
-        return self._open_compaction is not None and self._session.owner == "other"
+        return self._remote.is_compacting and self._session.owner == "other"
 
     def is_owned_now(self) -> bool:
         """Return true if a process has the session open for writing now. Checks one lock. If the store
@@ -172,6 +148,10 @@ class SessionFollower:
         async with self._reading:
             if len(self._session.entries) < count:
                 await self._read_on()
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        """Apply the next entries, which the follower read before, and send the events about them."""
+        self._remote.append(entries)
 
     def send_on(self, event: Event) -> None:
         """Send an event of the process that writes the session, which its journal does not show. O(1)."""
@@ -247,9 +227,9 @@ class SessionFollower:
         if news.records:
             entries = await session.host.in_worker(lambda: decode_entries(news.records))
             if news.first_seq == len(session.entries):
-                self._append(entries)
+                self._remote.append(entries)
             else:
-                self._replace(news.first_seq, entries)
+                self._remote.replace(news.first_seq, entries)
             session.emit_usage()
         if is_owned != (session.owner == "other"):
             self._note_owner(is_owned)
@@ -274,113 +254,6 @@ class SessionFollower:
         if self.turn_id == turn_id and not self._task.done():
             self.send_on(prompt_lost(turn_id))
 
-    def _append(self, entries: Sequence[Entry]) -> None:
-        session = self._session
-        for entry in entries:
-            model = session.state.model.model
-            # Send the event before applying the entry: it contains the context's size before the compaction.
-            self._emit_entry(entry)
-            session.follow((entry,))
-            if isinstance(entry, ModelSet) and entry.model not in (None, model):
-                session.refresh()
-                window = session.budget_status().window
-                session.emit(ModelChanged(model=entry.model or "", context_window=window))
-            self._emit_changed(entry)
-        self._emit_queued(entries)
-        session.refresh()
-
-    def _replace(self, first: int, entries: Sequence[Entry]) -> None:
-        """Handle a rewritten journal: a message was redacted, or the process that writes the session took
-        back entries that it could not store.
-
-        `entries` replace all entries from number `first` on. Events are sent only about entries that
-        were not known before.
-        """
-        session, before = self._session, self._session.entries
-        after = [*before[:first], *entries]
-        is_same = (_key(old) == _key(new) for old, new in zip(before, after, strict=False))
-        known = next((at for at, same in enumerate(is_same) if not same), min(len(before), len(after)))
-        session.entries[:] = after[:known]
-        session.reload()
-        self._append(after[known:])
-
-    # --- events ---------------------------------------------------------------------------------------
-
-    def _emit_entry(self, entry: Entry) -> None:
-        """Send an event if the entry says that a compaction has started, or has ended without a result. Call
-        this before the entry is applied, because the event contains the earlier sizes.
-        """
-        session, state = self._session, self._session.state
-        begun = self._open_compaction
-        self._note_compaction(entry)
-        match entry:
-            case CompactionBegun():
-                session.emit(
-                    CompactionStart(
-                        compaction_id=entry.compaction_id,
-                        trigger=entry.trigger,
-                        message_count=len(state.items),
-                        tokens_before=state.estimated_size,
-                    )
-                )
-            case CompactionEnded(compaction_id=compaction_id, status=status, reason=reason):
-                session.emit(_compaction_end(begun, compaction_id, status, reason))
-            case _:
-                pass
-
-    def _emit_changed(self, entry: Entry) -> None:
-        """Send the events about what an entry changed. Call this after the entry was applied."""
-        session, state = self._session, self._session.state
-        match entry:
-            case Appended(id=entry_id):
-                role = state.originals[entry_id].message.role
-                session.emit(MessageAppended(entry_id=entry_id, role=role))
-            case Compacted(compaction_id=compaction_id, summary=summary):
-                done = msgspec.structs.replace(entry.shown_result, summary=summary)
-                session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
-            case Pruned(compaction_id=str() as compaction_id):
-                # A compaction that only shortened messages. The journal has no other record of it.
-                done = CompactionResult(
-                    compacted=True,
-                    compaction_id=compaction_id,
-                    tokens_after=state.estimated_size,
-                    tokens_before=state.estimated_size + entry.tokens_saved,
-                    tokens_saved=entry.tokens_saved,
-                    messages_before=len(state.items),
-                    messages_after=len(state.items),
-                    pruned_tool_results=_results_in(entry, state.originals),
-                    created_at=entry.at,
-                )
-                session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
-            case Pruned():
-                session.emit(
-                    PruneEnd(pruned=_results_in(entry, state.originals), tokens_saved=entry.tokens_saved)
-                )
-            case PinSet(entry_ids=entry_ids):
-                session.emit_changed("pin", *entry_ids)
-            case Branched(entry_id=entry_id):
-                session.emit_changed("branch", entry_id)
-            case SettingsSet():
-                for what in changes_in(entry):
-                    session.emit_changed(what)
-            case _:
-                pass
-
-    def _emit_queued(self, entries: Sequence[Entry]) -> None:
-        """Send an event for each of these entries that queued a prompt, if the prompt is still queued."""
-        for entry in entries:
-            if isinstance(entry, Queued) and entry.turn_id in self._session.state.queued:
-                self._session.emit(MessageQueued(turn_id=entry.turn_id))
-
-    def _note_compaction(self, entry: Entry) -> None:
-        match entry:
-            case CompactionBegun():
-                self._open_compaction = entry
-            case CompactionEnded() | Compacted() | Pruned(compaction_id=str()):
-                self._open_compaction = None
-            case _:
-                pass
-
 
 def prompt_lost(turn_id: str) -> AgentError:
     """Return the event that ends a prompt whose answering process is gone."""
@@ -390,35 +263,3 @@ def prompt_lost(turn_id: str) -> AgentError:
         message="Another daemon answered this prompt, and has stopped. What it has stored is kept. Send the "
         "prompt again.",
     )
-
-
-def _compaction_end(
-    begun: CompactionBegun | None, compaction_id: str, status: str, reason: str
-) -> CompactionEnd:
-    """Return the end event of a compaction that changed nothing."""
-    trigger = "manual" if begun is None else begun.trigger
-    match status:
-        case "skipped":
-            result = CompactionResult(compacted=False, trigger=trigger, reason=reason)
-            return CompactionEnd(compaction_id=compaction_id, status="skipped", result=result)
-        case "cancelled":
-            return CompactionEnd(compaction_id=compaction_id, status="cancelled")
-        case _:
-            error = ErrorInfo(code=-32603, message=reason)
-            return CompactionEnd(compaction_id=compaction_id, status="failed", error=error)
-
-
-def _results_in(pruned: Pruned, originals: Mapping[EntryId, Item]) -> int:
-    """Return how many tool results a prune shortens. A condensed request is not counted."""
-    blocks = (
-        originals[stub.entry_id].message.content[at]
-        for stub in pruned.stubs
-        if stub.entry_id in originals
-        for at, _ in stub.texts
-    )
-    return sum(isinstance(block, ToolResult) for block in blocks)
-
-
-def _key(entry: Entry) -> tuple[type[Entry], float, object]:
-    """Return a value that identifies an entry, and that a redaction of the entry's text does not change."""
-    return type(entry), entry.at, getattr(entry, "id", None)

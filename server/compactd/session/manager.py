@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.history.entries import Opened, SettingsSet
+from compactd.core.history.entries import Entry, Opened, SettingsSet
 from compactd.core.models.observed import recorded_window
 from compactd.protocol.errors import (
     CompactdError,
@@ -32,6 +32,7 @@ from compactd.session.host import SessionHost
 from compactd.session.ledger import bare_id
 from compactd.session.listing import ListedSession, listed_of, read_listing
 from compactd.session.queue import RequestQueue
+from compactd.session.remote_entries import RemoteEntries, count_same
 from compactd.session.session import Session
 from compactd.storage.memory_journal import MemoryJournal
 from compactd.storage.paths import real_folder
@@ -51,6 +52,8 @@ Trees = Callable[[str], "GitTrees"]
 _CREATION_S = 5.0
 """Seconds in which a session that another process is creating must be there."""
 _CREATION_LOOKS = 100
+_REOPEN_PAUSES_S = (0.0, 1.0, 3.0, 10.0)
+"""Pauses before the attempts to read a session that another process has taken over."""
 LARGE_BYTES = 1_000_000
 """The size of a journal from which on the memory of a closed session is returned to the system. The memory of
 smaller ones is used again.
@@ -113,6 +116,7 @@ class Sessions:
         self.queues: WeakValueDictionary[str, RequestQueue] = WeakValueDictionary()
         """By session id, the queue of the requests to the session. It exists while the session is open, and
         while a request waits in it or holds it."""
+        self._reopening: set[asyncio.Task[None]] = set()
 
     def get(self, session_id: str) -> Session:
         """Return the open session with this id.
@@ -160,15 +164,19 @@ class Sessions:
         return self.queues.setdefault(session_id, RequestQueue())
 
     async def _start(self, session_id: str, want: Start, queue: RequestQueue) -> StartedSession:
-        session = self.open.get(session_id)
+        session = replaced = self.open.get(session_id)
         resumed = was_open = session is not None
         was_followed = session is not None and session.journal is None
+        known: Sequence[Entry] = ()
         turn_id = None if session is None or session.following is None else session.following.turn_id
         if session is not None and (session.journal is None or session.journal.is_broken):
             session.is_reopened = True
+            known = tuple(session.entries)
             with suppress(StorageFailed):  # what could not be stored was reported
                 await self._close_journal(session)
             session, was_open = None, False
+        else:
+            replaced = None
         if want.base_url is not None:
             await self.world.ask_server(want.model, want.base_url)
         if want.model is not None:
@@ -184,7 +192,8 @@ class Sessions:
                 session = await self._create(session_id, want)
             resumed = session is None
             if session is None:
-                session = await self._resume(session_id, want)
+                session, news = await self._resume(session_id, want, known)
+                self._put_in_place(replaced, session, news)
         session.is_borrowed = want.is_borrowed and (session.is_borrowed or session_id not in self.open)
         session.queue = queue
         self.open[session_id] = session
@@ -266,6 +275,7 @@ class Sessions:
         journal = await self.world.in_worker(lambda: self.store.create(session_id, record, want.durability))
         try:
             session = Session(self.world, session_id, journal, (first,))
+            self._watch(session)
             await session.wait_durable(journal.last)
         except BaseException:
             await journal.close()  # otherwise this process would keep its lock
@@ -297,10 +307,16 @@ class Sessions:
                 await store.delete(session.id)
             raise
         session.journal, session.persistent = journal, True
+        self._watch(session)
         self.queues[session.id] = session.queue
         self.open[session.id] = session
 
-    async def _resume(self, session_id: str, want: Start) -> Session:
+    async def _resume(
+        self, session_id: str, want: Start, known: Sequence[Entry]
+    ) -> tuple[Session, Sequence[Entry]]:
+        """Open a stored session. `known`: what the clients know of it, if it was open here. Return the
+        session as far as they know it, and the entries that they do not know.
+        """
         owner: dict[str, Detail] = {}
 
         def read() -> tuple[Journal | None, Follower | None, bool, list[memoryview]]:
@@ -320,16 +336,18 @@ class Sessions:
 
         journal, follower, is_owned, records = await self.world.in_worker(read)
 
-        def folded() -> Session:
+        def folded() -> tuple[Session, Sequence[Entry]]:
             with refuse_misfits():
-                session = Session(self.world, session_id, journal, decode_entries(records))
+                entries = decode_entries(records)
+                same = count_same(known, entries) if known else len(entries)
+                session = Session(self.world, session_id, journal, entries[:same])
             session.bill()  # here, so that the event loop need not add up all requests
-            return session
+            return session, entries[same:]
 
         try:
             head = decode_entries(records[:1])
             await self.world.read_settings(next((e.working_dir for e in head if isinstance(e, Opened)), None))
-            session = await self.world.in_worker(folded)
+            session, news = await self.world.in_worker(folded)
         except BaseException:
             # Release the lock, so that others can open the session.
             if journal is not None:
@@ -343,7 +361,65 @@ class Sessions:
             deleted = partial(self._close_deleted, session)
             on_writer = partial(self._note_writer, session)
             session.following = SessionFollower(session, follower, is_owned, deleted, on_writer)
-        return session
+        self._watch(session)
+        return session, news
+
+    def _put_in_place(self, replaced: Session | None, session: Session, news: Sequence[Entry]) -> None:
+        """Go on with the events of the session that `session` replaces, and send those about `news`."""
+        if replaced is not None:
+            session.event_seq, replaced.replaced_by = replaced.event_seq, session
+            if replaced.journal is not None and session.journal is None:
+                session.emit(WriterChanged(owner=session.owner))
+        if news:
+            if session.following is None:
+                RemoteEntries(session).append(news)
+            else:
+                session.following.apply(news)
+            session.emit_usage()
+
+    def _watch(self, session: Session) -> None:
+        """Open the session again when another process has taken it over."""
+        if session.journal is not None:
+            session.journal.listen(partial(self._on_taken, session))
+
+    def _on_taken(self, session: Session) -> None:
+        task = asyncio.ensure_future(self._reopen_at_last(session))
+        self._reopening.add(task)
+        task.add_done_callback(self._reopening.discard)
+
+    async def _reopen_at_last(self, session: Session) -> None:
+        for pause_s in _REOPEN_PAUSES_S:
+            await asyncio.sleep(pause_s)
+            try:
+                await self.reopen(session)
+            except StorageFailed:
+                continue  # the next request to the session says so, too
+            except CompactdError as error:
+                self.world.notice(session.id, f"session {session.id} could not be read: {error.message}")
+            return
+
+    async def reopen(self, session: Session) -> None:
+        """Open a session again that another process has taken over. Does nothing if that was done, or if the
+        session was closed. Raises the errors of `start`.
+        """
+        queue = self._queue_of(session.id)
+        async with queue.transition():
+            journal = session.journal
+            if session.replaced_by is not None or journal is None or not journal.is_broken:
+                return
+            is_closed = session.is_closed and not session.is_reopened
+            if is_closed or self.open.get(session.id, session) is not session:
+                return
+            await _to_its_end(self._reopen(session, queue))
+
+    async def _reopen(self, session: Session, queue: RequestQueue) -> None:
+        if not await self.world.in_worker(lambda: self.store.exists(session.id)):
+            session.is_reopened = True
+            await self._close_journal(session)
+            session.emit(SessionClosed(reason="deleted"))
+            return
+        self.open[session.id] = session
+        await self._start(session.id, Start(session_id=session.id), queue)
 
     def _note_writer(self, session: Session, node: str) -> None:
         if session.is_forwarded:

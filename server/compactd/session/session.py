@@ -136,6 +136,10 @@ class FollowerStatus(Protocol):
         """What the agent loop of the process that writes the session is doing, if it said so."""
         ...
 
+    def apply(self, entries: Sequence[Entry]) -> None:
+        """Apply the next entries, which the follower read before, and send the events about them."""
+        ...
+
     def send_on(self, event: Event) -> None:
         """Send an event of the process that writes the session, which its journal does not show."""
         ...
@@ -277,6 +281,8 @@ class Session:
         """False if the session is kept only in memory."""
         self.is_reopened = False
         """True if this process has opened the session again: this object is closed, another one is open."""
+        self.replaced_by: Session | None = None
+        """The object that is open instead of this one."""
         self.is_closed = False
         self._is_silent = False
         """True once `session_closed` was sent."""
@@ -662,6 +668,9 @@ class Session:
         `session_closed`, nothing is sent: a stopped prompt may still be ending while the session is opened
         again.
         """
+        if self.replaced_by is not None:
+            self.replaced_by.emit(event)  # of a prompt that is still ending
+            return
         if self._is_silent:
             return
         self._is_silent = isinstance(event, SessionClosed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 
@@ -34,7 +34,13 @@ class BatchWriter(Protocol):
 
     def write(self, first_seq: int, appended: Sequence[bytes]) -> WriteFailure | None:
         """Store records, all or none. `first_seq` is the `seq` of the first one. Return the failure, or
-        None.
+        None. Without records, only find out whether another process has taken the session over.
+        """
+        ...
+
+    def listen(self, on_doubt: Callable[[], None]) -> None:
+        """Call `on_doubt`, in any thread, when another process may have taken the session over. `write`
+        finds out whether it has.
         """
         ...
 

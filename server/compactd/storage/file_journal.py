@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 
 from compactd.storage.journal import BatchedJournal
@@ -23,6 +23,9 @@ class _LockedFile:
 
     def write(self, first_seq: int, appended: Sequence[bytes]) -> DiskFailure | None:
         return self._file.write(first_seq, appended)
+
+    def listen(self, on_doubt: Callable[[], None]) -> None:
+        """Do nothing: nobody takes a lock away."""
 
     def replace(self, changes: Mapping[int, bytes]) -> DiskFailure | None:
         return self._file.replace(changes)

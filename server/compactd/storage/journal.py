@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
 
 from compactd.protocol.errors import StorageFailed
 from compactd.storage.batch_writer import BatchWriter, WriteFailure
 from compactd.storage.journal_file import DiskFailure
 from compactd.storage.journal_records import check_record
-from compactd.storage.protocols import RecordsLost
+from compactd.storage.protocols import LOST_LEASE, RecordsLost
 
 _NOT_WRITTEN = "The session could not be written"
 _NOT_REPLACED = "The records could not be replaced"
@@ -35,6 +37,8 @@ class _Batch:
         self.last = 0
         """The number of the last record in `records`."""
         self.waiters: list[asyncio.Future[WriteFailure | None]] = []
+        self.is_check = False
+        """Whether it stores nothing and only finds out if another process has taken the session over."""
 
     def wake(self, outcome: WriteFailure | None) -> None:
         """Give the outcome (None for success) to all callers that wait for this batch."""
@@ -82,6 +86,7 @@ class BatchedJournal:
         self._is_let_go = False
         self._lost_in_closing = False
         self._closers: list[asyncio.Future[None]] = []
+        self._on_taken: Callable[[], None] | None = None
 
     @property
     def size_bytes(self) -> int | None:
@@ -95,6 +100,11 @@ class BatchedJournal:
     def is_broken(self) -> bool:
         """True after a failure after which the journal has to be opened again."""
         return self._halted is not None and self._halted[0].is_broken
+
+    def listen(self, on_taken: Callable[[], None]) -> None:
+        """Call `on_taken` when another process has taken the session over. See `Journal.listen`."""
+        self._on_taken = on_taken
+        self._writer.listen(partial(_call_soon, asyncio.get_running_loop(), self._check))
 
     def append(self, records: Sequence[bytes]) -> int:
         """Append records and return the number of the last one, for `durable`. See `Journal.append`."""
@@ -116,6 +126,7 @@ class BatchedJournal:
             self._queue.append(_Batch(self._next_seq))
         batch = self._queue[-1]
         batch.records.extend(records)
+        batch.is_check = False
         self._next_seq += len(records)
         self.last += len(records)
         batch.last = self.last
@@ -203,6 +214,16 @@ class BatchedJournal:
             self._queue[-1].last = self.last
         return self._queue[0]
 
+    def _check(self) -> None:
+        """Find out if another process has taken the session over."""
+        if self._halted is not None or self._is_closed:
+            return
+        if not self._queue:  # else the next batch finds out
+            self._queue.append(_Batch(self._next_seq))
+            self._queue[-1].last = self.last
+            self._queue[-1].is_check = True
+        self._start_batch(asyncio.get_running_loop())
+
     async def _wait(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> WriteFailure | None:
         waiter: asyncio.Future[WriteFailure | None] = loop.create_future()
         batch.waiters.append(waiter)
@@ -237,7 +258,7 @@ class BatchedJournal:
             self._size_bytes = self._writer.size_bytes
             self._is_synced = True
             batch.wake(None)
-        elif batch.changes is not None and not failure.is_broken:
+        elif (batch.changes is not None or batch.is_check) and not failure.is_broken:
             batch.wake(failure)
         else:
             self._mark_lost(batch, failure)
@@ -261,6 +282,8 @@ class BatchedJournal:
             self._is_let_go = True
         for one in given_up:
             one.wake(failure)
+        if failure.reason == LOST_LEASE and self._on_taken is not None:
+            self._on_taken()
 
     def _close_writer_if_done(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._is_closed and self._working is None and not self._is_let_go:
@@ -283,6 +306,11 @@ class BatchedJournal:
             if not closer.done():
                 closer.set_result(None)
         self._closers.clear()
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the event loop has ended
+        loop.call_soon_threadsafe(work)
 
 
 def _lost_records(failure: WriteFailure, lost_from: int) -> RecordsLost:

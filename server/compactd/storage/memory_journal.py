@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from compactd.storage.journal_records import check_record
 
@@ -22,6 +22,9 @@ class MemoryJournal:
     def is_broken(self) -> bool:
         """False: there are no failures."""
         return False
+
+    def listen(self, on_taken: Callable[[], None]) -> None:
+        """Do nothing: no other process knows the session."""
 
     def append(self, records: Sequence[bytes]) -> int:
         """Give `records` the next sequence numbers, and return the last of them. The journal stores nothing:

@@ -94,6 +94,12 @@ class Journal(Protocol):
         """True after a failure after which the journal accepts no more records and has to be opened again."""
         ...
 
+    def listen(self, on_taken: Callable[[], None]) -> None:
+        """Call `on_taken`, on the event loop, when another process has taken the session over and this one
+        has noticed it. The journal is broken then.
+        """
+        ...
+
     def append(self, records: Sequence[bytes]) -> int:
         """Append `records` and return the number of the last one. O(records), never blocks.
 

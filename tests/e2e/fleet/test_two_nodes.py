@@ -135,6 +135,36 @@ def test_a_node_that_was_frozen_follows_the_one_that_took_the_session_over(node:
     assert texts(one) == texts(two) == ["one", "two", "three"]
 
 
+def test_a_node_that_was_frozen_shows_what_others_wrote_meanwhile(node: Node) -> None:
+    one, two = two_nodes(node)
+    first = say(one, "one", id="m1")
+    one.event("message_appended", entry_id=first["entry_ids"][0])
+    one.process.send_signal(signal.SIGSTOP)
+    second = say(two, "two", id="m2")
+    one.process.send_signal(signal.SIGCONT)
+
+    # Its clients ask nothing. It notices by itself that the session is another node's.
+    one.event("message_appended", entry_id=second["entry_ids"][0])
+    one.event("writer_changed", owner="other")
+    assert texts(one) == ["one", "two"]
+    third = say(two, "three", id="m3")
+    one.event("message_appended", entry_id=third["entry_ids"][0])
+    seqs = [event["seq"] for event in one.events("s")]
+    assert seqs == list(range(1, len(seqs) + 1))
+
+
+def test_a_node_that_was_frozen_closes_a_session_that_was_deleted_meanwhile(node: Node) -> None:
+    one, two = two_nodes(node)
+    say(one, "one", id="m1")
+    one.process.send_signal(signal.SIGSTOP)
+    say(two, "two", id="m2")
+    two.call("session/delete", session_id="s")
+    one.process.send_signal(signal.SIGCONT)
+
+    assert one.event("session_closed").value["params"]["reason"] == "deleted"
+    assert one.refusal("session/history", session_id="s").data["exists"] is False
+
+
 def test_a_compaction_at_one_node_lets_the_other_append(node: Node) -> None:
     one, two = node(), node()
     for each in (one, two):

@@ -6,7 +6,7 @@ They are the reference model of the simulation and know nothing of files. A reco
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from compactd.storage.folder import FolderStore
@@ -100,6 +100,10 @@ class WatchedJournal:
     def is_broken(self) -> bool:
         """See `Journal.is_broken`."""
         return self._inner.is_broken
+
+    def listen(self, on_taken: Callable[[], None]) -> None:
+        """See `Journal.listen`."""
+        self._inner.listen(on_taken)
 
     def append(self, records: Sequence[bytes]) -> int:
         """See `Journal.append`."""

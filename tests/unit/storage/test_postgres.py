@@ -232,6 +232,35 @@ async def test_a_node_that_was_frozen_longer_than_its_lease_writes_nothing(
         child.communicate()
 
 
+async def test_a_session_that_was_taken_is_noticed_although_nothing_is_written(
+    make: Make, server: Server, database: str
+) -> None:
+    end_leases = "UPDATE compactd.nodes SET lease_until = clock_timestamp() - interval '1 second'"
+    store, other = make(), make()
+    journal = store.create("s1", first("s1"), "disk")
+    await journal.durable(journal.last)
+    taken = asyncio.Event()
+    journal.listen(taken.set)
+
+    # Its lease has ended, but nobody has taken the session.
+    server.sql(end_leases, database)
+    await asyncio.sleep(leases.RENEW_S + 1)
+    await journal.durable(journal.append([record(1)]))
+    assert not taken.is_set()
+
+    new = None
+    while new is None:
+        server.sql(end_leases, database)
+        with contextlib.suppress(SessionLocked):  # it was renewed just now
+            new, _ = other.open("s1", durability="disk")
+    await asyncio.wait_for(taken.wait(), 3 * leases.RENEW_S)
+    assert journal.is_broken
+    with pytest.raises(RecordsLost, match="another node has taken the session over"):
+        journal.append([record(2)])
+    await new.close()
+    await journal.close()
+
+
 async def test_a_connection_that_is_killed_in_mid_append_loses_and_doubles_nothing(
     make: Make, server: Server, database: str
 ) -> None:

@@ -139,12 +139,13 @@ class Forwarder:
             except StorageFailed as failed:
                 if failed.data.get("reason") != LOST_LEASE or not is_repeatable(method, params):
                     raise
+                await self._host.sessions.reopen(session)
             except (SessionNotFound, SessionLocked):
                 # If the request waited while this daemon lost the session, it changed nothing.
                 current = self._host.sessions.open.get(session.id)
                 if not (session.is_reopened or (current is not None and current.is_forwarded)):
                     raise
-            await self._host.sessions.start(Start(session_id=session.id))
+                await self._host.sessions.start(Start(session_id=session.id))
             session = self._host.sessions.get(session.id)
 
     async def _forward(

@@ -3,6 +3,8 @@
 The lease ends by the database's clock alone, `TTL_S` after it was last renewed. Then other nodes may take the
 node's sessions. The token is what protects a session: each change of a session checks it in the same
 transaction. So a node that was frozen longer than its lease changes nothing once another one has the session.
+After such a time the node also looks which sessions it has lost, so that it does not go on showing them as
+they were.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import LiteralString
 
@@ -27,9 +30,20 @@ FORGET = "1 day"
 """How long a node's row is kept at least after the end of its lease."""
 
 _RENEW = f"""
+WITH old AS (
+    SELECT lease_until > clock_timestamp() AS is_live FROM compactd.nodes
+    WHERE tenant = %(tenant)s AND node = %(node)s
+)
 INSERT INTO compactd.nodes AS n (tenant, node, owner, lease_until)
 VALUES (%(tenant)s, %(node)s, %(owner)s::jsonb, clock_timestamp() + interval '{TTL_S} seconds')
-ON CONFLICT (tenant, node) DO UPDATE SET lease_until = excluded.lease_until"""
+ON CONFLICT (tenant, node) DO UPDATE SET lease_until = excluded.lease_until
+RETURNING coalesce((SELECT is_live FROM old), false)"""
+_TAKEN = """
+SELECT held.key FROM unnest(%(keys)s::text[], %(tokens)s::text[]) AS held(key, token)
+WHERE NOT EXISTS (
+    SELECT 1 FROM compactd.sessions AS s
+    WHERE s.tenant = %(tenant)s AND s.session_id = held.key AND s.token = held.token
+)"""
 _SWEEP = f"""
 DELETE FROM compactd.nodes
 WHERE tenant = %(tenant)s AND lease_until < clock_timestamp() - interval '{FORGET}'"""
@@ -55,7 +69,8 @@ class Leases:
         """A random name of this store."""
         owner = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
         self._named = {"tenant": pool.tenant, "node": self.node, "owner": owner}
-        self._held: dict[str, str] = {}
+        self._held: dict[str, tuple[str, Callable[[], None] | None]] = {}
+        """By session, the token and what is called if another node may have it."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -76,18 +91,20 @@ class Leases:
         with self._lock:
             if key in self._held:
                 return False
-            self._held[key] = token
+            self._held[key] = (token, None)
             return True
 
-    def hold(self, key: str, token: str) -> None:
-        """Note that a journal of this store has the session `key`. O(1)."""
+    def hold(self, key: str, token: str, on_doubt: Callable[[], None] | None = None) -> None:
+        """Note that a journal of this store has the session `key`. `on_doubt` is called, in the thread of the
+        lease, if another node may have taken the session. O(1).
+        """
         with self._lock:
-            self._held[key] = token
+            self._held[key] = (token, on_doubt)
 
     def drop(self, key: str, token: str) -> None:
         """Note that it has the session no longer. O(1)."""
         with self._lock:
-            if self._held.get(key) == token:
+            if key in self._held and self._held[key][0] == token:
                 del self._held[key]
 
     def close(self) -> None:
@@ -99,27 +116,50 @@ class Leases:
     def _run(self) -> None:
         # A connection of its own: it must not wait for one of the pool while the lease ends.
         connection: Connection | None = None
-        while True:
-            is_last = self._stop.wait(RENEW_S)
-            # A failure is met again by the next write, which says so. The next round tries again.
-            with suppress(psycopg.Error, CompactdError):
-                if connection is None or connection.closed:
-                    connection = self._pool.connect()
-                if is_last:
-                    connection.execute(_LEAVE, self._named)
-                else:
-                    self._renew(connection)
-            if is_last:
-                break
+        may_be_taken = False
+        while not self._stop.wait(RENEW_S):
+            try:
+                connection = self._connected(connection)
+                is_in_time = self._renew(connection)
+                may_be_taken = may_be_taken or not is_in_time
+                if may_be_taken:
+                    may_be_taken = self._look(connection)
+            except (psycopg.Error, CompactdError):
+                # The next write meets it again, and says so. The next round tries again. It may find that
+                # the lease was renewed in time although it was not: this renewal may have been carried out.
+                may_be_taken = True
+        with suppress(psycopg.Error, CompactdError):
+            connection = self._connected(connection)
+            connection.execute(_LEAVE, self._named)
         if connection is not None:
             connection.close()
+
+    def _connected(self, connection: Connection | None) -> Connection:
+        return self._pool.connect() if connection is None or connection.closed else connection
 
     def _take(self, connection: Connection) -> None:
         connection.execute(_SWEEP.encode(), self._named)
         self._renew(connection)
 
-    def _renew(self, connection: Connection) -> None:
-        connection.execute(_RENEW.encode(), self._named)
+    def _renew(self, connection: Connection) -> bool:
+        """Return whether the lease had not ended."""
+        row = connection.execute(_RENEW.encode(), self._named).fetchone()
+        return row is not None and row[0] is True
+
+    def _look(self, connection: Connection) -> bool:
+        """Tell the journals whose sessions other nodes may have taken. Return whether there are any.
+        O(sessions that this node writes).
+        """
+        with self._lock:
+            held = dict(self._held)
+        tokens = [token for token, _ in held.values()]
+        named = {**self._named, "keys": list(held), "tokens": tokens}
+        taken = [str(key) for (key,) in connection.execute(_TAKEN, named).fetchall()]
+        for key in taken:
+            _, on_doubt = held[key]
+            if on_doubt is not None:
+                on_doubt()
+        return bool(taken)
 
 
 def new_token() -> str:

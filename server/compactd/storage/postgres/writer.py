@@ -35,6 +35,10 @@ SELECT set_config(
     (SELECT count(*) FROM added)
 FROM mine"""
 
+_OWNED = """
+SELECT 1 FROM compactd.sessions
+WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = %(token)s AND head = %(head)s"""
+
 _FENCE = """
 UPDATE compactd.sessions SET token = %(new)s
 WHERE tenant = %(tenant)s AND session_id = %(key)s AND token = ANY(%(mine)s) RETURNING head"""
@@ -101,18 +105,26 @@ class SessionWriter:
         self._in_doubt: object | None = None
         """What was sent when the connection broke, so that it may or may not be stored."""
         self._is_broken = False
+        self._on_doubt: Callable[[], None] | None = None
         leases.hold(key, token)
 
     def write(self, first_seq: int, appended: Sequence[bytes]) -> PostgresFailure | None:
-        """Store records in one transaction. Return the failure, or None. One round trip."""
+        """Store records in one transaction. Return the failure, or None. One round trip. Without records,
+        find out whether another node has the session.
+        """
         lines = [
             b"".join(frame(seq, record, first_seq if seq > first_seq else None))
             for seq, record in enumerate(appended, first_seq)
         ]
         if not lines:
-            return None
+            return self._attempt((), self._require_owned)
         ids = [message_key(record) for record in appended]
         return self._attempt(lines, lambda connection: self._append(connection, lines, ids))
+
+    def listen(self, on_doubt: Callable[[], None]) -> None:
+        """Call `on_doubt` when another node may have taken the session. See `BatchWriter.listen`."""
+        self._on_doubt = on_doubt
+        self._leases.hold(self._key, self._token, on_doubt)
 
     def replace(self, changes: Mapping[int, bytes]) -> PostgresFailure | None:
         """Replace the bytes of records in one transaction. Return the failure, or None. O(session).
@@ -162,6 +174,10 @@ class SessionWriter:
         self._leases.drop(self._key, self._token)
         return PostgresFailure(reason=reason, is_broken=True)
 
+    def _require_owned(self, connection: Connection) -> None:
+        if connection.execute(_OWNED.encode(), self._named()).fetchone() is None:
+            raise _LeaseLost
+
     def _append(self, connection: Connection, lines: list[bytes], ids: list[str | None]) -> None:
         size = sum(map(len, lines))
         named = self._named(count=len(lines), bytes=size, lines=lines, ids=ids, commit=self._commit)
@@ -203,7 +219,7 @@ class SessionWriter:
             raise _LeaseLost
         connection.check_replicated()
         self._leases.drop(self._key, self._token)
-        self._leases.hold(self._key, token)
+        self._leases.hold(self._key, token, self._on_doubt)
         self._token, self._mine = token, [token]
         doubt = self._in_doubt
         if isinstance(doubt, list):

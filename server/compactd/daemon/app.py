@@ -202,13 +202,36 @@ class Daemon:
         if self._learner is not None:
             self._learner.note_request(method, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
-        changes = method.scope == "session" and not (method.opens or method.ends or method.read_only)
-        if self.fleet is not None and changes:
-            session = self.open_sessions.get(getattr(params, "session_id", None) or "")
-            if session is not None:
-                work = partial(self._handle, handle, method, params, request)
-                return self.fleet.carry_out(work, session, method, params, request)
+        if self.fleet is not None:
+            return self._call_in_fleet(self.fleet, handle, method, params, request)
         return self._handle(handle, method, params, request)
+
+    def _call_in_fleet(
+        self, fleet: Forwarder, handle: Handler, method: Method, params: Struct, request: Request
+    ) -> Reply | Awaitable[Reply]:
+        """Do what `call` says if the sessions are in a database."""
+        from compactd.session.manager import SessionNotOpen
+
+        work: Callable[[], Reply | Awaitable[Reply]] = partial(self._handle, handle, method, params, request)
+        changes = method.scope == "session" and not (method.opens or method.ends or method.read_only)
+        session = self.open_sessions.get(getattr(params, "session_id", None) or "")
+        if changes and session is not None:
+            work = partial(fleet.carry_out, work, session, method, params, request)
+
+        async def explained(reply: Awaitable[Reply]) -> Reply:
+            try:
+                return await reply
+            except SessionNotOpen as error:
+                raise await self.sessions.explain(error) from None
+
+        async def refused(error: SessionNotOpen) -> Reply:
+            raise await self.sessions.explain(error) from None
+
+        try:
+            reply = work()
+        except SessionNotOpen as error:
+            return refused(error)
+        return reply if reply is None or isinstance(reply, Struct | Raw) else explained(reply)
 
     def _handle(
         self, handle: Handler, method: Method, params: Struct, request: Request

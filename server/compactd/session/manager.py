@@ -87,6 +87,10 @@ class Start(Struct, frozen=True, kw_only=True):
     """True if an editor's command opens the session for its own use."""
 
 
+class SessionNotOpen(SessionNotFound):
+    """A session is not open here. Whether it is stored must be asked in a worker: see `Sessions.explain`."""
+
+
 class StartedSession(Struct, frozen=True):
     """The result of `Sessions.start`: the open session, `resumed` (true if the session existed before), and
     warnings for the client.
@@ -121,18 +125,21 @@ class Sessions:
     def get(self, session_id: str) -> Session:
         """Return the open session with this id.
 
-        Raises `SessionNotFound`; its data has `exists: true` if the session is stored but not open.
+        Raises `SessionNotFound`; its data has `exists: true` if the session is stored but not open. With a
+        database, raises `SessionNotOpen` instead, without a look there.
         """
         session = self.open.get(session_id)
         if session is not None:
             return session
-        if self.store.exists(session_id):
-            raise SessionNotFound(
-                "This session is stored but not open here: call session/start with its session_id first.",
-                session_id=session_id,
-                exists=True,
-            )
-        raise _not_found(session_id)
+        if self.store.calls is not None:
+            raise SessionNotOpen("This session is not open here.", session_id=session_id)
+        raise _not_open(session_id, is_stored=self.store.exists(session_id))
+
+    async def explain(self, error: SessionNotOpen) -> SessionNotFound:
+        """Return the error that says whether the session is stored. Raises `StorageFailed`."""
+        session_id = str(error.data["session_id"])
+        is_stored = await self.world.in_worker(lambda: self.store.exists(session_id))
+        return _not_open(session_id, is_stored=is_stored)
 
     def newest(self) -> str | None:
         """Return the id of the open session that was changed last, or None. Sessions that an editor's command
@@ -591,6 +598,16 @@ def _info_of(stored: Stored, listed: ListedSession, session: Session | None) -> 
         updated_at=stored.updated_at,
         open=stored.is_locked or session is not None,
         working_dir=stored.working_dir if session is None else session.working_dir,
+    )
+
+
+def _not_open(session_id: str, *, is_stored: bool) -> SessionNotFound:
+    if not is_stored:
+        return _not_found(session_id)
+    return SessionNotFound(
+        "This session is stored but not open here: call session/start with its session_id first.",
+        session_id=session_id,
+        exists=True,
     )
 
 

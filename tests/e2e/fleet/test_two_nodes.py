@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 
 import pytest
@@ -163,6 +164,39 @@ def test_a_node_that_was_frozen_closes_a_session_that_was_deleted_meanwhile(node
 
     assert one.event("session_closed").value["params"]["reason"] == "deleted"
     assert one.refusal("session/history", session_id="s").data["exists"] is False
+
+
+def test_a_request_to_a_session_that_is_not_open_does_not_hold_up_others(
+    node: Node, server: Server, database: str
+) -> None:
+    one = node()
+    for name in ("s", "closed"):
+        one.call("session/start", session_id=name)
+    one.call("session/close", session_id="closed")
+    refused = one.refusal("session/history", session_id="closed")
+    assert (refused.code, refused.data["exists"]) == (1001, True)
+    refused = one.refusal("session/append", session_id="never", messages=[user(1)])
+    assert (refused.code, refused.data["exists"]) == (1001, False)
+
+    locked = threading.Event()
+
+    def lock() -> None:
+        server.sql("BEGIN; LOCK TABLE compactd.sessions; SELECT pg_sleep(3); COMMIT", database)
+        locked.set()
+
+    holder = threading.Thread(target=lock)
+    holder.start()
+    while not server.sql("SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted", database):
+        time.sleep(0.05)
+    asked = [
+        one.ask("session/history", session_id="closed"),
+        one.ask("session/close", session_id="closed"),
+        one.ask("session/append", session_id="closed", messages=[user(1)]),
+    ]
+    one.call("session/history", session_id="s")
+    assert not locked.is_set()
+    assert {one.refused(each).code for each in asked} == {1001}
+    holder.join()
 
 
 def test_a_compaction_at_one_node_lets_the_other_append(node: Node) -> None:

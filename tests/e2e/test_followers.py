@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,19 @@ def test_the_loss_of_the_writer_is_told_and_the_next_start_takes_over(two: Two, 
     assert taken["owner"] == "this"
     assert answer["seq"] == taken["seq"] == lost.value["params"]["seq"] + 1
     assert reader.call("session/append", session_id="s", messages=[user(5)])["entry_ids"] == ["e14"]
+
+
+def test_what_the_last_writer_did_is_not_the_client_s_who_takes_over(two: Two) -> None:
+    writer, reader = two
+    reader.call("session/start", session_id="s", client={"name": "reader"})
+    writer.call("session/pin", session_id="s", entry_ids=["e1"])
+    writer.kill()
+
+    # Most of the time, the reader has not read the last change by itself.
+    while reader.call("session/start", session_id="s", client={"name": "reader"})["read_only"]:
+        time.sleep(0.01)
+
+    assert told(reader, "session_changed", what="pin").get("client") is None
 
 
 def test_another_writer_is_told(two: Two, spawn: Spawn) -> None:

@@ -28,7 +28,7 @@ from compactd.protocol.messages import SessionClosed, Tool, WriterChanged
 from compactd.protocol.settings import GivenSettings
 from compactd.protocol.wire import Left, SessionInfo
 from compactd.session.follower import SessionFollower, decode_entries, prompt_lost, refuse_misfits
-from compactd.session.host import SessionHost
+from compactd.session.host import SessionHost, acting
 from compactd.session.ledger import bare_id
 from compactd.session.listing import ListedSession, listed_of, read_listing
 from compactd.session.queue import RequestQueue
@@ -373,6 +373,7 @@ class Sessions:
 
     def _put_in_place(self, replaced: Session | None, session: Session, news: Sequence[Entry]) -> None:
         """Go on with the events of the session that `session` replaces, and send those about `news`."""
+        client = acting.set(None)  # the changes are another process's
         if replaced is not None:
             session.event_seq, replaced.replaced_by = replaced.event_seq, session
             if replaced.journal is not None and session.journal is None:
@@ -383,6 +384,7 @@ class Sessions:
             else:
                 session.following.apply(news)
             session.emit_usage()
+        acting.reset(client)
 
     def _watch(self, session: Session) -> None:
         """Open the session again when another process has taken it over."""

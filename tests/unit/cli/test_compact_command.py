@@ -247,7 +247,7 @@ def test_what_a_tool_printed_cannot_command_the_terminal(home) -> None:
 
 def test_all_that_was_lost_is_listed_on_demand(home) -> None:
     many = session_files.openai(home / "many.json", 300, words=4)
-    command = ("compact", many, "--target", "2k", "--strategy", "truncate")
+    command = ("compact", many, "--target", "2k")
 
     short, whole, data = run_each(home, command, (*command, "--lost"), (*command, "--json"))
 

@@ -1321,8 +1321,8 @@ BREAKS = (
     Break(
         "what was written while a node was frozen is not sent to its clients",
         "session/manager.py",
-        "                session.following.apply(news)\n",
-        "                pass\n",
+        "                    session.following.apply(news)\n",
+        "                    pass\n",
         FLEET,
         is_system=True,
     ),

@@ -374,17 +374,19 @@ class Sessions:
     def _put_in_place(self, replaced: Session | None, session: Session, news: Sequence[Entry]) -> None:
         """Go on with the events of the session that `session` replaces, and send those about `news`."""
         client = acting.set(None)  # the changes are another process's
-        if replaced is not None:
-            session.event_seq, replaced.replaced_by = replaced.event_seq, session
-            if replaced.journal is not None and session.journal is None:
-                session.emit(WriterChanged(owner=session.owner))
-        if news:
-            if session.following is None:
-                RemoteEntries(session).append(news)
-            else:
-                session.following.apply(news)
-            session.emit_usage()
-        acting.reset(client)
+        try:
+            if replaced is not None:
+                session.event_seq, replaced.replaced_by = replaced.event_seq, session
+                if replaced.journal is not None and session.journal is None:
+                    session.emit(WriterChanged(owner=session.owner))
+            if news:
+                if session.following is None:
+                    RemoteEntries(session).append(news)
+                else:
+                    session.following.apply(news)
+                session.emit_usage()
+        finally:
+            acting.reset(client)
 
     def _watch(self, session: Session) -> None:
         """Open the session again when another process has taken it over."""
@@ -392,20 +394,25 @@ class Sessions:
             session.journal.listen(partial(self._on_taken, session))
 
     def _on_taken(self, session: Session) -> None:
-        task = asyncio.ensure_future(self._reopen_at_last(session))
+        task = asyncio.ensure_future(self._reopen_patiently(session))
         self._reopening.add(task)
         task.add_done_callback(self._reopening.discard)
 
-    async def _reopen_at_last(self, session: Session) -> None:
+    async def _reopen_patiently(self, session: Session) -> None:
+        """Open a session again that another process has taken over. If the store fails, try again a few
+        times, then tell the clients.
+        """
         for pause_s in _REOPEN_PAUSES_S:
             await asyncio.sleep(pause_s)
             try:
                 await self.reopen(session)
-            except StorageFailed:
-                continue  # the next request to the session says so, too
             except CompactdError as error:
-                self.world.notice(session.id, f"session {session.id} could not be read: {error.message}")
-            return
+                why = error.message
+                if not isinstance(error, StorageFailed):
+                    break
+            else:
+                return
+        self.world.notice(session.id, f"session {session.id} is not open here any more: {why}")
 
     async def reopen(self, session: Session) -> None:
         """Open a session again that another process has taken over. Does nothing if that was done, or if the

@@ -402,6 +402,7 @@ class Sessions:
         """Open a session again that another process has taken over. If the store fails, try again a few
         times, then tell the clients.
         """
+        why = ""
         for pause_s in _REOPEN_PAUSES_S:
             await asyncio.sleep(pause_s)
             try:
